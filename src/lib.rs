@@ -1,0 +1,6 @@
+#![doc = include_str!("../ARCHITECTURE.md")]
+
+pub mod log;
+pub mod record;
+pub mod ring;
+pub mod wire;

@@ -1,0 +1,1 @@
+//! Record batches and the words that every folder above shares.
