@@ -1,0 +1,1 @@
+//! The real ring of one core (to be built).
