@@ -12,18 +12,19 @@ use std::task::{Context, Poll, Waker};
 
 use tracing::{debug, info};
 
-use crate::api::dispatch::{self, ConnectionState};
+use crate::api::dispatch::{self, Api, ConnectionState};
 use crate::api::reply::Outcome;
-use crate::ring::io::{Part, SendQueue, Stream};
+use crate::ring::io::{Part, SendQueue, Stream, WakeAt};
 use crate::ring::timer::Nanos;
 use crate::server::frame_reader::{Frame, FrameError, FrameReader};
 use crate::shard::core::Shard;
 
 /// Serves one connection until either side closes it, the server stops, or it breaks a rule.
-pub async fn serve(shard: Rc<Shard>, stream: Stream) {
+pub async fn serve(api: Rc<Api>, stream: Stream) {
+    let shard = api.shard().clone();
     let peer = stream.peer_address();
     shard.counters().connections_opened.add(1);
-    let mut connection = Connection::new(shard.clone(), stream);
+    let mut connection = Connection::new(api, stream);
     let ended = connection.run().await;
     shard.counters().connections_closed.add(1);
     match ended {
@@ -43,6 +44,7 @@ enum Ended {
 }
 
 struct Connection {
+    api: Rc<Api>,
     shard: Rc<Shard>,
     stream: Stream,
     state: Rc<ConnectionState>,
@@ -57,6 +59,9 @@ struct Connection {
     active_at: Nanos,
     /// When the frame that is being read began; it has a deadline.
     frame_began_at: Option<Nanos>,
+    frame_timer: Option<WakeAt>,
+    look_idle_at: Nanos,
+    idle_timer: Option<WakeAt>,
 }
 
 enum UnderWay {
@@ -65,13 +70,15 @@ enum UnderWay {
 }
 
 impl Connection {
-    fn new(shard: Rc<Shard>, stream: Stream) -> Self {
+    fn new(api: Rc<Api>, stream: Stream) -> Self {
+        let shard = api.shard().clone();
         let io = shard.io().clone();
         let frame_bytes_max = shard.options().request_bytes_max;
         Self {
             frames: FrameReader::new(io.clone(), shard.memory().clone(), frame_bytes_max),
             state: Rc::new(ConnectionState::new(stream.peer_address())),
             active_at: io.now(),
+            api,
             shard,
             stream,
             under_way: VecDeque::new(),
@@ -79,44 +86,48 @@ impl Connection {
             read_closed: false,
             ending: None,
             frame_began_at: None,
+            frame_timer: None,
+            look_idle_at: Nanos::default(),
+            idle_timer: None,
         }
     }
 
     async fn run(&mut self) -> Ended {
-        let shard = self.shard.clone();
-        let io = shard.io();
-        let idle_ms_max = shard.options().connection_idle_ms_max;
-        loop {
-            let deadline = match self.frame_began_at {
-                Some(began_at) => began_at.plus_ms(FRAME_MS_MAX),
-                None => self.active_at.plus_ms(idle_ms_max),
-            };
-            let timer = io.wake_at(deadline);
-            let mut turns = 0;
-            let ended = poll_fn(|_| {
-                turns += 1;
-                match self.poll() {
-                    Poll::Ready(ended) => Poll::Ready(Some(ended)),
-                    Poll::Pending if io.now() >= deadline => Poll::Ready(None),
-                    // A frame that was begun or finished meanwhile has another deadline.
-                    Poll::Pending if turns >= TURNS_A_DEADLINE => Poll::Ready(None),
-                    Poll::Pending => Poll::Pending,
-                }
-            })
-            .await;
-            drop(timer);
-            if let Some(ended) = ended {
-                return ended;
+        self.shard.note_stopping();
+        let ended = poll_fn(|_| match self.poll() {
+            Poll::Ready(ended) => Poll::Ready(ended),
+            Poll::Pending => self.poll_deadlines(),
+        })
+        .await;
+        self.shard.forget_stopping();
+        ended
+    }
+
+    /// Ends an idle connection, and one that holds memory for a frame that does not come.
+    fn poll_deadlines(&mut self) -> Poll<Ended> {
+        let io = self.shard.io();
+        match self.frame_began_at.filter(|_| self.frames.holds_memory()) {
+            None => self.frame_timer = None,
+            Some(began_at) if io.now() >= began_at.plus_ms(FRAME_MS_MAX) => {
+                return Poll::Ready(Ended::Broken(format!("a request was not received whole within {FRAME_MS_MAX} ms")));
             }
-            let now = io.now();
-            match self.frame_began_at {
-                Some(began_at) if now >= began_at.plus_ms(FRAME_MS_MAX) && self.frames.holds_memory() => {
-                    return Ended::Broken(format!("a request was not received whole within {FRAME_MS_MAX} ms"));
-                }
-                None if now >= self.active_at.plus_ms(idle_ms_max) && self.under_way.is_empty() => return Ended::Idle,
-                _ => {}
+            Some(began_at) => {
+                self.frame_timer.get_or_insert_with(|| io.wake_at(began_at.plus_ms(FRAME_MS_MAX)));
             }
         }
+        let now = io.now();
+        if now < self.look_idle_at {
+            return Poll::Pending;
+        }
+        // The timer is set anew only when it fires: a busy connection does not move it with each request.
+        let idle_ms_max = self.shard.options().connection_idle_ms_max;
+        let active_at = if self.under_way.is_empty() { self.active_at } else { now };
+        if now >= active_at.plus_ms(idle_ms_max) {
+            return Poll::Ready(Ended::Idle);
+        }
+        self.look_idle_at = active_at.plus_ms(idle_ms_max);
+        self.idle_timer = Some(io.wake_at(self.look_idle_at));
+        Poll::Pending
     }
 
     /// Does what can be done now. Pending: everything that can change this has noted the task.
@@ -201,7 +212,7 @@ impl Connection {
             Err(error) => return self.end(Ended::Broken(error.to_string())),
         };
         let reservation = frame.reservation;
-        let handled = dispatch::handle(self.shard.clone(), self.state.clone(), request);
+        let handled = dispatch::handle(self.api.clone(), self.state.clone(), request);
         let mut running: Pin<Box<dyn Future<Output = Outcome>>> = Box::pin(async move {
             let outcome = handled.await;
             drop(reservation);
@@ -251,5 +262,3 @@ const REQUESTS_A_TURN_MAX: usize = 16;
 const REPLY_BYTES_MAX: u64 = 1024 * 1024;
 /// A frame that holds memory of the core must be whole by then.
 const FRAME_MS_MAX: u64 = 30_000;
-/// Polls after which the deadline is looked at anew.
-const TURNS_A_DEADLINE: u32 = 64;

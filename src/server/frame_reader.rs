@@ -77,6 +77,11 @@ impl FrameReader {
         !matches!(self.state, State::Length { have: 0, .. })
     }
 
+    /// True while a frame that is not whole holds memory of the core's budget.
+    pub fn holds_memory(&self) -> bool {
+        matches!(self.state, State::Body { .. })
+    }
+
     /// The next frame; `None` when the peer closed the stream between two frames.
     ///
     /// # Errors

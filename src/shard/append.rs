@@ -11,13 +11,11 @@ use std::task::{Context, Poll, Waker};
 
 use tracing::{error, warn};
 
-use crate::log::partition_log::{Append, Committed};
-use crate::log::plan::{AppendPlan, RollPlan, Truncate};
-use crate::record::batch;
+use crate::log::plan::{Append, AppendPlan, Committed, RollPlan, Truncate};
 use crate::record::check::CheckedBatch;
 use crate::record::offset::Offset;
 use crate::ring::buffer::Buffer;
-use crate::ring::io::OpenHow;
+use crate::ring::io::{Io, OpenHow};
 use crate::shard::core::Shard;
 use crate::shard::error::AppendFailure;
 use crate::shard::files::FileKind;
@@ -27,6 +25,9 @@ use crate::shard::partition::{Durability, Partition};
 pub struct Appended {
     partition: Rc<Partition>,
     state: Rc<Cell<WriteState>>,
+    /// For a batch that was there already: the truncations of the partition when it was found. A later one may take
+    /// the first copy away, if that was not durable yet.
+    duplicate: Option<u64>,
     /// Offset of the first record.
     pub base_offset: Offset,
     /// Offset of the last record.
@@ -62,10 +63,11 @@ pub async fn start(
         match planned {
             Append::Plan(plan) => break plan,
             Append::Roll(roll) => self::roll(shard, partition, roll).await?,
-            Append::Duplicate { base_offset, last_offset } => {
+            Append::Duplicate { base_offset, last_offset, .. } => {
                 return Ok(Appended {
                     partition: partition.clone(),
                     state: Rc::new(Cell::new(WriteState::Written)),
+                    duplicate: Some(partition.truncations()),
                     base_offset,
                     last_offset,
                     log_append_time_ms: None,
@@ -73,17 +75,15 @@ pub async fn start(
             }
         }
     };
-    match plan.log_append_time_ms {
-        Some(time_ms) => batch::stamp_log_append_time(&mut records, plan.base_offset, plan.leader_epoch, time_ms),
-        None => batch::stamp(&mut records, plan.base_offset, plan.leader_epoch),
-    }
+    plan.stamp(&mut records);
     let state = Rc::new(Cell::new(WriteState::UnderWay));
     let appended = Appended {
         partition: partition.clone(),
         state: state.clone(),
+        duplicate: None,
         base_offset: plan.base_offset,
         last_offset: plan.last_offset,
-        log_append_time_ms: plan.log_append_time_ms,
+        log_append_time_ms: plan.log_append_time,
     };
     partition.writes_under_way.set(partition.writes_under_way.get() + 1);
     let mut write = Box::pin(write(shard.clone(), partition.clone(), records, plan, state));
@@ -95,26 +95,46 @@ pub async fn start(
 }
 
 impl Appended {
-    /// Waits until the append is safe as its partition's durability says; then it may be acknowledged.
+    /// Whether the append is safe as its partition's durability says, and may be acknowledged.
     ///
     /// # Errors
     /// It is not in the log, or nobody can say whether it is.
-    pub async fn wait_durable(&self) -> Result<(), AppendFailure> {
-        poll_fn(|_| self.poll_durable()).await
+    pub fn poll_durable(&self, io: &Io) -> Poll<Result<(), AppendFailure>> {
+        let Poll::Ready(()) = self.poll_written(io)? else { return Poll::Pending };
+        if self.partition.high_watermark() > self.last_offset {
+            return Poll::Ready(Ok(()));
+        }
+        self.partition.progress().wait(io.current_task());
+        Poll::Pending
     }
 
-    fn poll_durable(&self) -> Poll<Result<(), AppendFailure>> {
+    /// Waits until the batch is in the page cache.
+    ///
+    /// # Errors
+    /// It is not in the log.
+    pub async fn wait_written(&self, io: &Io) -> Result<(), AppendFailure> {
+        poll_fn(|_| self.poll_written(io)).await
+    }
+
+    fn poll_written(&self, io: &Io) -> Poll<Result<(), AppendFailure>> {
         match self.state.get() {
             WriteState::NoSpace => return Poll::Ready(Err(AppendFailure::NoSpace)),
             WriteState::Failed => return Poll::Ready(Err(AppendFailure::Offline)),
-            WriteState::Written if self.partition.high_watermark() > self.last_offset => return Poll::Ready(Ok(())),
-            WriteState::Written | WriteState::UnderWay => {}
+            WriteState::Written | WriteState::UnderWay if !self.partition.is_online() => {
+                return Poll::Ready(Err(AppendFailure::Offline));
+            }
+            WriteState::Written => {}
+            WriteState::UnderWay => {
+                self.partition.progress().wait(io.current_task());
+                return Poll::Pending;
+            }
         }
-        if !self.partition.is_online() {
-            return Poll::Ready(Err(AppendFailure::Offline));
+        match self.duplicate {
+            Some(truncations) if self.partition.was_truncated_since(truncations, self.last_offset) => {
+                Poll::Ready(Err(AppendFailure::NoSpace))
+            }
+            _ => Poll::Ready(Ok(())),
         }
-        self.partition.wait_for_progress();
-        Poll::Pending
     }
 }
 

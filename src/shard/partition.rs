@@ -1,6 +1,7 @@
 //! One partition as its core holds it: its log, its state, and who waits for it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -32,6 +33,10 @@ pub struct Partition {
     admission: WaitList,
     /// A roll or a repair is under way: no append is planned.
     closed_for_appends: Cell<bool>,
+    /// Ends of the log after failed appends, by number; the oldest ones are merged.
+    truncations: RefCell<VecDeque<(u64, Offset)>>,
+    /// Polled when no write is under way.
+    drained: WaitList,
     /// Writes handed to the ring and not completed.
     pub(in crate::shard) writes_under_way: Cell<u32>,
     /// This partition is queued for a sync, or in one.
@@ -51,6 +56,8 @@ impl Partition {
             progress: WaitList::default(),
             admission: WaitList::default(),
             closed_for_appends: Cell::new(false),
+            truncations: RefCell::new(VecDeque::new()),
+            drained: WaitList::default(),
             writes_under_way: Cell::new(0),
             sync_queued: Cell::new(false),
         }
@@ -129,8 +136,39 @@ impl Partition {
         io.wake_all(&self.admission);
     }
 
+    /// Who waits for the writes under way.
+    pub(in crate::shard) fn drained(&self) -> &WaitList {
+        &self.drained
+    }
+
+    /// How many truncations there were.
+    pub(in crate::shard) fn truncations(&self) -> u64 {
+        self.truncations.borrow().back().map_or(0, |(number, _)| *number)
+    }
+
+    /// Notes that a failed append cut the log off at `end`.
+    pub(in crate::shard) fn note_truncation(&self, end: Offset) {
+        let mut truncations = self.truncations.borrow_mut();
+        let number = truncations.back().map_or(0, |(number, _)| *number) + 1;
+        truncations.push_back((number, end));
+        if truncations.len() > TRUNCATIONS_KEPT_MAX
+            && let Some((_, oldest)) = truncations.pop_front()
+            && let Some((_, next)) = truncations.front_mut()
+        {
+            *next = oldest.min(*next);
+        }
+    }
+
+    /// True where a truncation after the `seen`-th took `offset` away.
+    pub(in crate::shard) fn was_truncated_since(&self, seen: u64, offset: Offset) -> bool {
+        self.truncations.borrow().iter().any(|(number, end)| *number > seen && *end <= offset)
+    }
+
     /// The high watermark now.
     pub fn high_watermark(&self) -> Offset {
         self.log.borrow().offsets().high_watermark
     }
 }
+
+/// More truncations than this while one duplicate waits are taken together: it fails rather than is acknowledged wrongly.
+const TRUNCATIONS_KEPT_MAX: usize = 16;
