@@ -14,6 +14,7 @@ use alluvium::wire::reader::Reader;
 use alluvium::wire::topic_ref::Topic;
 use alluvium::wire::uuid::Uuid;
 use alluvium::wire::{fetch, produce};
+use kafka_protocol::protocol::{Decodable, Encodable, Message};
 
 #[path = "golden/wire/recode.rs"]
 mod recode;
@@ -393,6 +394,43 @@ fn the_fetch_response_is_written_around_its_records() {
         cut_count > 50,
         "only {cut_count} cuts: the golden lines have lost their records"
     );
+}
+
+/// kafka-protocol reads the same lines and writes the same bytes, in the versions that it knows.
+#[test]
+fn kafka_protocol_agrees() {
+    macro_rules! second_opinion {
+        ($line:ident, $($message:ident)*) => {
+            match $line.name {
+                $(stringify!($message) => second_opinion::<kafka_protocol::messages::$message>(&$line),)*
+                _ => None,
+            }
+        };
+    }
+    let mut count = 0;
+    for line in golden() {
+        let bytes = second_opinion!(line, ApiVersionsRequest ApiVersionsResponse MetadataRequest MetadataResponse
+            CreateTopicsRequest CreateTopicsResponse DeleteTopicsRequest DeleteTopicsResponse ProduceRequest
+            ProduceResponse FetchRequest FetchResponse ListOffsetsRequest ListOffsetsResponse InitProducerIdRequest
+            InitProducerIdResponse DescribeConfigsRequest DescribeConfigsResponse DescribeClusterRequest
+            DescribeClusterResponse FindCoordinatorRequest FindCoordinatorResponse);
+        if let Some(bytes) = bytes {
+            assert_eq!(bytes, line.bytes, "{}", line.place());
+            count += 1;
+        }
+    }
+    assert!(count > 300, "only {count} lines were compared");
+}
+
+/// What kafka-protocol makes of a line; none where it does not know the version.
+fn second_opinion<M: Message + Decodable + Encodable>(line: &Golden) -> Option<Vec<u8>> {
+    if line.version < M::VERSIONS.min || line.version > M::VERSIONS.max {
+        return None;
+    }
+    let message = M::decode(&mut &line.bytes[..], line.version).expect(&line.place());
+    let mut out = Vec::new();
+    message.encode(&mut out, line.version).expect(&line.place());
+    Some(out)
 }
 
 /// Kafka's `Errors`: code, name, retriable, message.
