@@ -72,17 +72,21 @@ pub fn append_failure(failure: &AppendFailure) -> Refusal {
 fn append_error(error: &AppendError) -> ErrorCode {
     match error {
         AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
-        AppendError::StaleProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
-        AppendError::Duplicate { .. } => ErrorCode::DuplicateSequenceNumber,
-        AppendError::OffsetsExhausted => ErrorCode::KafkaStorageError,
+        AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
+        AppendError::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
+        AppendError::Truncating | AppendError::NoOffsetsLeft => ErrorCode::KafkaStorageError,
     }
 }
 
 /// A read that found nothing out.
 pub fn read_failure(failure: &ReadFailure) -> ErrorCode {
     match failure {
-        ReadFailure::Refused(ReadError::OutOfRange { .. }) => ErrorCode::OffsetOutOfRange,
-        ReadFailure::Offline | ReadFailure::Damaged | ReadFailure::Disk(_) => ErrorCode::KafkaStorageError,
+        ReadFailure::Refused(ReadError::OutOfRange { .. } | ReadError::BelowLocalStart { .. }) => {
+            ErrorCode::OffsetOutOfRange
+        }
+        ReadFailure::Refused(ReadError::Damaged { .. }) | ReadFailure::Offline | ReadFailure::Disk(_) => {
+            ErrorCode::KafkaStorageError
+        }
     }
 }
 

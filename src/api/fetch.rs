@@ -8,7 +8,7 @@ use crate::api::dispatch::{Api, RequestContext};
 use crate::api::error_map;
 use crate::api::fetch_session::{SessionKind, SessionRequest, Telling, TopicKey, WantedPartition};
 use crate::api::reply::Outcome;
-use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
+use crate::record::offset::{LeaderEpoch, Offset, PartitionId, TopicId};
 use crate::ring::io::Part;
 use crate::ring::task::TaskId;
 use crate::shard::core::Shard;
@@ -201,11 +201,11 @@ async fn read_all(
 fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Rc<Partition>, Found> {
     let snapshot = shard.snapshot();
     let (topic, unknown) = match &wanted.topic {
-        TopicKey::Name(name) => (snapshot.topic_by_name(name), ErrorCode::UnknownTopicOrPartition),
-        TopicKey::Id(id) => (snapshot.topic_by_id(id.0), ErrorCode::UnknownTopicId),
+        TopicKey::Name(name) => (snapshot.topic(name), ErrorCode::UnknownTopicOrPartition),
+        TopicKey::Id(id) => (snapshot.topic_by_id(TopicId(id.0)), ErrorCode::UnknownTopicId),
     };
     let topic = topic.ok_or_else(|| Found::error(unknown))?;
-    match shard.route(PartitionId { topic: topic.id(), partition: wanted.partition }) {
+    match shard.route(PartitionId { topic_id: topic.id, partition: wanted.partition }) {
         Route::Here(partition) => Ok(partition),
         Route::Elsewhere { core, leader_epoch } => Err(Found {
             leader: Some((core, leader_epoch)),

@@ -49,8 +49,8 @@ fn one(shard: &Shard, topic: &str, wanted: &ListOffsetsPartition) -> ListOffsets
 
 fn find(shard: &Shard, topic: &str, wanted: &ListOffsetsPartition) -> Result<(i64, i32), ErrorCode> {
     let snapshot = shard.snapshot();
-    let topic = snapshot.topic_by_name(topic).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-    let id = PartitionId { topic: topic.id(), partition: wanted.partition_index };
+    let topic = snapshot.topic(topic).ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    let id = PartitionId { topic_id: topic.id, partition: wanted.partition_index };
     let partition = match shard.route(id) {
         Route::Here(partition) if partition.is_online() => partition,
         Route::Here(_) | Route::NotReady { offline: true } => return Err(ErrorCode::KafkaStorageError),

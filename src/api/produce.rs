@@ -9,7 +9,7 @@ use crate::api::dispatch::{Api, ConnectionState, RequestContext};
 use crate::api::error_map::{self, Refusal};
 use crate::api::reply::Outcome;
 use crate::record::check::{AppendLimits, CheckedBatch, DeepCheck, Progress};
-use crate::record::offset::PartitionId;
+use crate::record::offset::{PartitionId, TopicId};
 use crate::ring::buffer::Buffer;
 use crate::shard::append::{self, Appended};
 use crate::shard::core::Shard;
@@ -132,11 +132,11 @@ async fn check(
 ) -> Result<(Rc<Partition>, Buffer, CheckedBatch), Refusal> {
     let snapshot = shard.snapshot();
     let found = match topic {
-        TopicName::Name(name) => snapshot.topic_by_name(name).ok_or(ErrorCode::UnknownTopicOrPartition),
-        TopicName::Id(id) => snapshot.topic_by_id(*id).ok_or(ErrorCode::UnknownTopicId),
+        TopicName::Name(name) => snapshot.topic(name).ok_or(ErrorCode::UnknownTopicOrPartition),
+        TopicName::Id(id) => snapshot.topic_by_id(TopicId(*id)).ok_or(ErrorCode::UnknownTopicId),
     };
     let topic = found.map_err(Refusal::new)?;
-    let partition = match shard.route(PartitionId { topic: topic.id(), partition: index }) {
+    let partition = match shard.route(PartitionId { topic_id: topic.id, partition: index }) {
         Route::Here(partition) => partition,
         Route::Elsewhere { core, leader_epoch } => return Err(Refusal::led_by(core, leader_epoch)),
         Route::NotReady { offline: true } => return Err(Refusal::new(ErrorCode::KafkaStorageError)),

@@ -74,7 +74,7 @@ fn created_row<'a>(name: &'a str, created: &'a Created, version: i16) -> Creatab
         name: row.name,
         value: row.value.as_deref(),
         read_only: row.read_only,
-        config_source: row.source.code(),
+        config_source: row.source as i8,
         is_sensitive: row.sensitive,
     };
     let mut result = CreatableTopicResult { name, ..CreatableTopicResult::default() };
@@ -247,5 +247,16 @@ fn catalog_error(error: &CatalogError) -> ErrorCode {
         CatalogError::TopicIdTaken { .. } | CatalogError::NoPlace | CatalogError::UsedUp { .. } => {
             ErrorCode::UnknownServerError
         }
+    }
+}
+
+fn placement_error(error: &PlacementError) -> ErrorCode {
+    match error {
+        PlacementError::PartitionCount | PlacementError::SameCount { .. } | PlacementError::NoIncrease { .. } => {
+            ErrorCode::InvalidPartitions
+        }
+        PlacementError::TooManyPartitions => ErrorCode::PolicyViolation,
+        PlacementError::ReplicationFactor | PlacementError::TooFewMachines { .. } => ErrorCode::InvalidReplicationFactor,
+        PlacementError::Assignment(_) => ErrorCode::InvalidReplicaAssignment,
     }
 }

@@ -6,16 +6,19 @@
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use tracing::{error, warn};
 
+use crate::log::error::AppendError;
+use crate::log::layout;
 use crate::log::plan::{Append, AppendPlan, Committed, RollPlan, Truncate};
 use crate::record::check::CheckedBatch;
 use crate::record::offset::Offset;
 use crate::ring::buffer::Buffer;
-use crate::ring::io::{Io, OpenHow};
+use crate::ring::io::{Io, OpenHow, replace_file};
 use crate::shard::core::Shard;
 use crate::shard::error::AppendFailure;
 use crate::shard::files::FileKind;
@@ -59,8 +62,13 @@ pub async fn start(
 ) -> Result<Appended, AppendFailure> {
     let plan = loop {
         poll_admission(shard, partition).await?;
-        let planned = partition.log().borrow_mut().plan_append(checked, shard.io().wall_ms())?;
-        match planned {
+        let planned = partition.log().borrow_mut().plan_append(checked, shard.io().wall_ms());
+        if let Err(AppendError::Truncating) = planned {
+            // The gate was opened by a roll that had begun before; the repair opens it again.
+            let _ = partition.close_for_appends();
+            continue;
+        }
+        match planned? {
             Append::Plan(plan) => break plan,
             Append::Roll(roll) => self::roll(shard, partition, roll).await?,
             Append::Duplicate { base_offset, last_offset, .. } => {
@@ -176,7 +184,7 @@ async fn write(
         Ok(()) => {
             let committed = partition.log().borrow_mut().commit_append(&plan);
             match committed {
-                Committed::Written => {
+                Committed::Written { .. } => {
                     state.set(WriteState::Written);
                     shard.counters().batches_appended.add(1);
                     shard.counters().bytes_appended.add(len_bytes);
@@ -184,6 +192,9 @@ async fn write(
                 }
                 // An earlier plan failed: these bytes are cut off with it.
                 Committed::Failed => state.set(WriteState::NoSpace),
+            }
+            if let Some(text) = partition.log().borrow_mut().take_epoch_checkpoint() {
+                shard.io().spawn(write_epochs(shard.clone(), partition.clone(), text));
             }
         }
         Err(error) => fail(&shard, &partition, &plan, &state, &error),
@@ -213,10 +224,20 @@ fn fail(shard: &Rc<Shard>, partition: &Rc<Partition>, plan: &AppendPlan, state: 
         topic = partition.topic(), partition = partition.id().partition, folder = %partition.folder().display(),
         "the disk is full: appends are refused until there is space; free some, or lower retention.ms or retention.bytes"
     );
-    if let Some(truncate) = truncate
-        && partition.close_for_appends()
-    {
+    if let Some(truncate) = truncate {
+        partition.note_truncation(truncate.end);
+        // A roll that is under way is finished first, and finds that it is stale; it opens the gate again, but the log
+        // itself plans nothing until it was cut.
+        let _ = partition.close_for_appends();
         shard.io().spawn(repair(shard.clone(), partition.clone(), truncate));
+    }
+}
+
+/// The first batch of a leader epoch: its start is noted beside the log. Derived, so nobody waits for it.
+async fn write_epochs(shard: Rc<Shard>, partition: Rc<Partition>, text: String) {
+    let path = partition.folder().join(layout::LEADER_EPOCH_CHECKPOINT);
+    if let Err(error) = replace_file(shard.io(), &path, text.into_bytes()).await {
+        warn!(topic = partition.topic(), partition = partition.id().partition, %error, "the leader epochs could not be written; the next start finds them in the batches");
     }
 }
 
@@ -235,10 +256,19 @@ async fn repair(shard: Rc<Shard>, partition: Rc<Partition>, truncate: Truncate) 
             .files()
             .open(shard.io(), partition.folder(), partition.id(), truncate.segment, FileKind::Log)
             .await?;
-        file.set_len(truncate.position_bytes).await
+        file.set_len(truncate.position_bytes).await?;
+        for segment in &truncate.remove {
+            shard.files().forget_segment(partition.id(), *segment);
+            remove_if_there(shard.io(), &layout::segment_path(partition.folder(), *segment)).await?;
+            remove_if_there(shard.io(), &layout::offset_index_path(partition.folder(), *segment)).await?;
+        }
+        Ok::<(), io::Error>(())
     };
     match cut.await {
-        Ok(()) => partition.reopen_for_appends(shard.io()),
+        Ok(()) => {
+            partition.log().borrow_mut().truncated(&truncate);
+            partition.reopen_for_appends(shard.io());
+        }
         Err(error) => {
             error!(topic = partition.topic(), partition = partition.id().partition, %error,
                 "a segment could not be cut back after a failed write, the partition is offline; check the disk");
@@ -274,14 +304,24 @@ async fn roll(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> R
 
 async fn open_segment(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> io::Result<()> {
     let io = shard.io();
-    let path = crate::log::layout::log_path(partition.folder(), roll.base);
-    let file = io.open(&path, OpenHow::CreateOrTruncate).await?;
+    let log = io.open(&layout::segment_path(partition.folder(), roll.segment), OpenHow::CreateOrTruncate).await?;
+    let index = io.open(&layout::offset_index_path(partition.folder(), roll.segment), OpenHow::CreateOrTruncate).await?;
     if partition.durability() == Durability::Segment {
         // The entry is durable before anything in the file is acknowledged.
         io.sync_dir(partition.folder()).await?;
     }
-    shard.files().put(partition.id(), roll.base, FileKind::Log, file);
-    partition.log().borrow_mut().rolled(&roll);
-    shard.write_indexes(partition);
+    // Stale where a failed append has cut the log back meanwhile; the file is then empty, and made again by its roll.
+    if partition.log().borrow_mut().rolled(&roll) {
+        shard.files().put(partition.id(), roll.segment, FileKind::Log, log);
+        shard.files().put(partition.id(), roll.segment, FileKind::OffsetIndex, index);
+        shard.after_roll(partition, roll.segment.base_offset());
+    }
     Ok(())
+}
+
+async fn remove_if_there(io: &Io, path: &Path) -> io::Result<()> {
+    match io.remove_file(path).await {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

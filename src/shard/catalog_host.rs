@@ -14,8 +14,10 @@ use std::task::Poll;
 
 use tracing::{error, info};
 
-use crate::control::catalog::{Catalog, Command};
+use crate::control::catalog::{Catalog, Command, Rules};
 use crate::control::catalog_file;
+use crate::control::catalog_record::CatalogRecord;
+use crate::control::id::{ClusterId, CoreIndex, DirectoryId};
 use crate::control::snapshot::Snapshot;
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{File, Io, OpenHow, read_file, replace_file};
@@ -42,6 +44,7 @@ pub struct CatalogHost {
 
 struct Change {
     command: Command,
+    validate_only: bool,
     outcome: Rc<RefCell<Option<Result<Changed, ProposeError>>>>,
     waiter: crate::ring::task::TaskId,
 }
@@ -51,6 +54,8 @@ struct Change {
 struct Changed {
     snapshot: Snapshot,
     producer_ids: Option<Range<i64>>,
+    /// The cores have to hear of it.
+    publish: bool,
 }
 
 impl CatalogHost {
@@ -100,30 +105,45 @@ impl CatalogHost {
     /// # Errors
     /// The catalog cannot be written, or does not fit the command line.
     pub async fn start(&self, shard: &Rc<Shard>) -> Result<(), StartError> {
-        for command in hosting::start_commands(shard, &self.catalog.borrow()) {
-            self.change(shard, command).await.map_err(|source| StartError::Change { source })?;
-        }
+        let options = shard.options();
+        let command = Command::StartServer {
+            cluster_id: ClusterId(options.cluster_id_bytes),
+            cores: CoreIndex::first(u16::try_from(options.core_count).unwrap_or(u16::MAX)),
+            directories: options.data_dirs.iter().map(|dir| DirectoryId(dir.id)).collect(),
+        };
+        self.change(shard, command, false).await.map_err(|source| StartError::Change { source })?;
         Ok(())
     }
 
     /// Makes one change; see [`propose`].
-    async fn change(&self, shard: &Rc<Shard>, command: Command) -> Result<Changed, ProposeError> {
+    async fn change(&self, shard: &Rc<Shard>, command: Command, validate_only: bool) -> Result<Changed, ProposeError> {
         if self.changes.borrow().len() >= CHANGES_MAX {
             return Err(ProposeError::Busy);
         }
         let outcome = Rc::new(RefCell::new(None));
         let waiter = shard.io().current_task();
-        self.changes.borrow_mut().push_back(Change { command, outcome: outcome.clone(), waiter });
+        self.changes.borrow_mut().push_back(Change { command, validate_only, outcome: outcome.clone(), waiter });
         shard.io().wake_all(&self.change_waiters);
         poll_fn(|_| outcome.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
     /// Plans a command, and makes its records durable and in force on this core's catalog.
-    async fn commit(&self, io: &Io, command: &Command) -> Result<Changed, ProposeError> {
+    async fn commit(&self, shard: &Shard, change: &Change) -> Result<Changed, ProposeError> {
         if self.failed.get() {
             return Err(ProposeError::Storage { reason: "an earlier write of it failed; restart the server".into() });
         }
-        let records = self.catalog.borrow().plan(command)?;
+        let options = shard.options();
+        let rules = Rules {
+            config: &options.broker_config,
+            node_id: options.node_id,
+            clamp_replication: options.clamp_replication,
+        };
+        let records = self.catalog.borrow().plan(&change.command, &rules)?;
+        if change.validate_only {
+            let mut preview = self.catalog.borrow().clone();
+            preview.apply(&records).expect("records apply to the state that they were planned on");
+            return Ok(Changed { snapshot: preview.snapshot(), producer_ids: None, publish: false });
+        }
         let mut frame = Vec::new();
         catalog_file::encode_frame(&self.catalog.borrow(), &records, &mut frame);
         let len_bytes = frame.len() as u64;
@@ -143,13 +163,17 @@ impl CatalogHost {
         }
         self.end_bytes.set(self.end_bytes.get() + len_bytes);
         let mut catalog = self.catalog.borrow_mut();
-        catalog.apply_all(&records);
-        Ok(Changed { snapshot: catalog.snapshot(), producer_ids: Catalog::producer_ids_of(&records) })
+        catalog.apply(&records).expect("records apply to the state that they were planned on");
+        let producer_ids = records.iter().find_map(|record| match record {
+            CatalogRecord::ProducerIdsAllocated { first, count, .. } => Some(*first..*first + i64::from(*count)),
+            _ => None,
+        });
+        Ok(Changed { snapshot: catalog.snapshot(), publish: producer_ids.is_none(), producer_ids })
     }
 
     /// Replaces a file that has grown by an image of the state.
     async fn compact(&self, io: &Io) {
-        if !self.catalog.borrow().wants_compaction(self.end_bytes.get()) {
+        if !catalog_file::wants_compaction(&self.catalog.borrow(), self.end_bytes.get()) {
             return;
         }
         let image = catalog_file::image(&self.catalog.borrow());
@@ -184,9 +208,9 @@ async fn work(shard: Rc<Shard>, host: Rc<CatalogHost>) {
             }
         })
         .await;
-        let changed = host.commit(io, &change.command).await;
+        let changed = host.commit(&shard, &change).await;
         if let Ok(changed) = &changed
-            && changed.producer_ids.is_none()
+            && changed.publish
         {
             publish(&shard, &changed.snapshot).await;
         }
@@ -223,8 +247,8 @@ pub async fn answer_mail(shard: Rc<Shard>, host: Option<Rc<CatalogHost>>) {
                     hosting::take(&shard, snapshot).await;
                     Answer::Taken
                 }
-                Question::Propose(command) => Answer::Proposed(match &host {
-                    Some(host) => host.change(&shard, command).await.map(|changed| changed.snapshot),
+                Question::Propose { command, validate_only } => Answer::Proposed(match &host {
+                    Some(host) => host.change(&shard, command, validate_only).await.map(|changed| changed.snapshot),
                     None => Err(ProposeError::Busy),
                 }),
                 Question::ProducerIds => Answer::ProducerIds(match &host {
@@ -239,7 +263,8 @@ pub async fn answer_mail(shard: Rc<Shard>, host: Option<Rc<CatalogHost>>) {
 
 impl CatalogHost {
     async fn producer_ids(&self, shard: &Rc<Shard>, core: usize) -> Result<Range<i64>, ProposeError> {
-        let changed = self.change(shard, Command::allocate_producer_ids(core)).await?;
+        let core = u16::try_from(core).ok().and_then(CoreIndex::new).unwrap_or_else(|| CoreIndex::first(1)[0]);
+        let changed = self.change(shard, Command::AllocateProducerIds { core }, false).await?;
         Ok(changed.producer_ids.expect("an allocation gives a block"))
     }
 }
@@ -251,10 +276,23 @@ impl Shard {
     /// # Errors
     /// Nothing was changed; after a storage error the change may be found made at the next start.
     pub async fn propose(self: &Rc<Self>, command: Command) -> Result<Snapshot, ProposeError> {
+        self.ask_controller(command, false).await
+    }
+
+    /// Judges a change without making it: the catalog as it would be.
+    ///
+    /// # Errors
+    /// As the change itself.
+    pub async fn validate(self: &Rc<Self>, command: Command) -> Result<Snapshot, ProposeError> {
+        self.ask_controller(command, true).await
+    }
+
+    async fn ask_controller(self: &Rc<Self>, command: Command, validate_only: bool) -> Result<Snapshot, ProposeError> {
         if let Some(host) = self.catalog_host() {
-            return host.change(self, command).await.map(|changed| changed.snapshot);
+            return host.change(self, command, validate_only).await.map(|changed| changed.snapshot);
         }
-        let call = self.mailbox().try_call(CONTROLLER, Question::Propose(command)).map_err(|_| ProposeError::Busy)?;
+        let question = Question::Propose { command, validate_only };
+        let call = self.mailbox().try_call(CONTROLLER, question).map_err(|_| ProposeError::Busy)?;
         match call.await {
             Answer::Proposed(proposed) => proposed,
             Answer::ProducerIds(_) | Answer::Taken => unreachable!("a proposal is answered as one"),

@@ -1,7 +1,7 @@
 //! All that one core owns.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -9,10 +9,12 @@ use ahash::RandomState;
 
 use crate::control::broker_config::BrokerConfig;
 use crate::control::snapshot::Snapshot;
-use crate::record::offset::PartitionId;
+use crate::log::recovery_point::PartitionOffsets;
+use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
 use crate::ring::mailbox::Mailbox;
 use crate::ring::task::WaitList;
+use crate::shard::catalog_host::CatalogHost;
 use crate::shard::counters::Counters;
 use crate::shard::durability::DurabilityStage;
 use crate::shard::files::FileCache;
@@ -29,6 +31,10 @@ pub struct ShardOptions {
     pub core_count: u32,
     /// Made once, when the first data directory was.
     pub cluster_id: String,
+    /// The same as 16 bytes, where it is a uuid as Kafka's are.
+    pub cluster_id_bytes: [u8; 16],
+    /// `--clamp-replication`: a replication factor above the machines there are is made 1.
+    pub clamp_replication: bool,
     /// Where clients reach each core, by core index.
     pub brokers: Vec<BrokerAddress>,
     /// The data directories, in the order of the command line.
@@ -91,6 +97,20 @@ pub struct Shard {
     stopping: Cell<bool>,
     stop_waiters: WaitList,
     pub(in crate::shard) producer_ids: RefCell<std::ops::Range<i64>>,
+    /// On the controller's core.
+    catalog_host: RefCell<Option<Rc<CatalogHost>>>,
+    has_catalog: Cell<bool>,
+    catalog_waiters: WaitList,
+    start: RefCell<StartState>,
+}
+
+/// How the last run left the data directories.
+#[derive(Default)]
+pub struct StartState {
+    /// By a clean stop: nothing has to be scanned.
+    pub clean: bool,
+    /// Where logs were known to be durable, by data directory.
+    pub recovery_points: BTreeMap<PathBuf, PartitionOffsets>,
 }
 
 impl Shard {
@@ -109,6 +129,10 @@ impl Shard {
             stopping: Cell::new(false),
             stop_waiters: WaitList::default(),
             producer_ids: RefCell::new(0..0),
+            catalog_host: RefCell::new(None),
+            has_catalog: Cell::new(false),
+            catalog_waiters: WaitList::default(),
+            start: RefCell::new(StartState::default()),
             io,
             options,
         })
@@ -142,6 +166,44 @@ impl Shard {
     pub(in crate::shard) fn set_snapshot(&self, snapshot: Snapshot) {
         let previous = self.snapshot.replace(snapshot);
         assert!(previous.version() <= self.snapshot.borrow().version(), "a snapshot of the catalog went back");
+        self.has_catalog.set(true);
+        self.io.wake_all(&self.catalog_waiters);
+    }
+
+    /// True once this core has the catalog of this run, and has opened what that places here.
+    pub fn has_catalog(&self) -> bool {
+        self.has_catalog.get()
+    }
+
+    /// Has the current task polled when the catalog is there.
+    pub fn note_catalog(&self) {
+        self.catalog_waiters.wait(self.io.current_task());
+    }
+
+    /// The catalog's host, on the controller's core.
+    pub(in crate::shard) fn catalog_host(&self) -> Option<Rc<CatalogHost>> {
+        self.catalog_host.borrow().clone()
+    }
+
+    pub(in crate::shard) fn set_catalog_host(&self, host: Rc<CatalogHost>) {
+        *self.catalog_host.borrow_mut() = Some(host);
+    }
+
+    /// Says how the last run left the data directories; before any partition is opened.
+    pub fn set_start_state(&self, start: StartState) {
+        assert!(!self.has_catalog(), "partitions are opened already");
+        *self.start.borrow_mut() = start;
+    }
+
+    pub(in crate::shard) fn is_clean_start(&self) -> bool {
+        // A topic that is made later starts clean too, but has nothing to scan.
+        self.start.borrow().clean
+    }
+
+    pub(in crate::shard) fn recovery_point_of(&self, dir: &DataDir, topic: &str, partition: i32) -> Offset {
+        let start = self.start.borrow();
+        let points = start.recovery_points.get(&dir.path);
+        points.and_then(|points| points.get(&(topic.to_owned(), partition))).copied().unwrap_or(Offset(0))
     }
 
     /// The partition, if this core hosts it. Requests go through [`Shard::route`].

@@ -79,7 +79,11 @@ impl DurabilityStage {
                 .await?;
             file.sync_data().await?;
         }
-        Ok(partition.is_online() && partition.log().borrow_mut().durable(target.end))
+        if !partition.is_online() {
+            return Ok(false);
+        }
+        partition.set_recovery_point(target.end);
+        Ok(partition.log().borrow_mut().durable(target.end))
     }
 }
 

@@ -1,8 +1,11 @@
 //! What can go wrong with a partition on its core, by what the caller does about it.
 
 use std::io;
+use std::path::PathBuf;
 
+use crate::control::catalog_file::CatalogFileError;
 use crate::log::error::{AppendError, ReadError};
+use crate::shard::message::ProposeError;
 
 /// An append that did not happen, or of which nobody can say whether it did.
 #[derive(Debug, thiserror::Error)]
@@ -30,10 +33,42 @@ pub enum ReadFailure {
     /// The partition is offline.
     #[error("the partition is offline; see the server's log for the reason")]
     Offline,
-    /// The bytes at the place are not a record batch.
-    #[error("the segment is damaged at the place that was looked up; see `alluvium dump`")]
-    Damaged,
     /// The disk failed.
     #[error("a segment could not be read: {0}")]
     Disk(#[from] io::Error),
+}
+
+/// Why a core does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The catalog's file cannot be used.
+    #[error("{}: {source}", path.display())]
+    Catalog {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: CatalogFileError,
+    },
+    /// The disk refused the catalog's file.
+    #[error("{}: {source}; check the disk and the permissions", path.display())]
+    CatalogDisk {
+        /// The file.
+        path: PathBuf,
+        /// The disk's answer.
+        source: io::Error,
+    },
+    /// The catalog does not take this start in.
+    #[error("the catalog refuses this start: {source}")]
+    Change {
+        /// Why.
+        source: ProposeError,
+    },
+    /// The listener cannot be used.
+    #[error("core {core} cannot listen: {source}")]
+    Listen {
+        /// Index of the core.
+        core: usize,
+        /// What the kernel said.
+        source: io::Error,
+    },
 }

@@ -68,13 +68,20 @@ impl FileCache {
             return Ok(file);
         }
         let (path, how) = match kind {
-            FileKind::Log => (layout::log_path(folder, segment), OpenHow::ReadWrite),
+            FileKind::Log => (layout::segment_path(folder, segment), OpenHow::ReadWrite),
             // Derived: one that is missing is made again.
             FileKind::OffsetIndex => (layout::offset_index_path(folder, segment), OpenHow::ReadWriteOrCreate),
         };
         let file = io.open(&path, how).await?;
         self.put(partition, segment, kind, file.clone());
         Ok(file)
+    }
+
+    /// Closes the handles of a segment that is removed.
+    pub fn forget_segment(&self, partition: PartitionId, segment: SegmentId) {
+        let mut handles = self.handles.borrow_mut();
+        handles.pop(&(partition, segment, FileKind::Log));
+        handles.pop(&(partition, segment, FileKind::OffsetIndex));
     }
 
     /// Closes the handles of a partition that leaves this core.

@@ -3,13 +3,18 @@
 use std::ops::Range;
 
 use crate::control::catalog::Command;
-use crate::control::error::CatalogError;
+use crate::control::catalog_error::CatalogError;
 use crate::control::snapshot::Snapshot;
 
 /// A question from one core to another.
 pub enum Question {
     /// To the controller's core: change the catalog.
-    Propose(Command),
+    Propose {
+        /// The change.
+        command: Command,
+        /// Only say what would come of it.
+        validate_only: bool,
+    },
     /// To the controller's core: a block of producer ids that nobody else gets.
     ProducerIds,
     /// From the controller's core: take this snapshot, and host what it places on you.

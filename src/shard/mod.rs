@@ -16,3 +16,4 @@ pub mod message;
 pub mod partition;
 pub mod read;
 pub mod router;
+pub mod topic_limits;

@@ -9,6 +9,7 @@ use crate::log::partition_log::PartitionLog;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
+use crate::shard::topic_limits::TopicLimits;
 
 /// When an append counts as safe, and may be acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,9 @@ pub struct Partition {
     topic: Rc<str>,
     folder: PathBuf,
     log: RefCell<PartitionLog>,
-    durability: Cell<Durability>,
+    limits: Cell<TopicLimits>,
+    /// All below is on stable storage, whatever the durability in force.
+    recovery_point: Cell<Offset>,
     offline: RefCell<Option<Rc<str>>>,
     /// Polled when the high watermark moved, or the partition went offline.
     progress: WaitList,
@@ -45,13 +48,14 @@ pub struct Partition {
 
 impl Partition {
     /// A partition whose log was recovered.
-    pub fn new(id: PartitionId, topic: Rc<str>, folder: PathBuf, log: PartitionLog, durability: Durability) -> Self {
+    pub fn new(id: PartitionId, topic: Rc<str>, folder: PathBuf, log: PartitionLog, limits: TopicLimits) -> Self {
         Self {
             id,
             topic,
             folder,
             log: RefCell::new(log),
-            durability: Cell::new(durability),
+            limits: Cell::new(limits),
+            recovery_point: Cell::new(Offset(0)),
             offline: RefCell::new(None),
             progress: WaitList::default(),
             admission: WaitList::default(),
@@ -83,14 +87,29 @@ impl Partition {
         &self.log
     }
 
-    /// The mode in force.
-    pub fn durability(&self) -> Durability {
-        self.durability.get()
+    /// Its topic's configs.
+    pub fn limits(&self) -> TopicLimits {
+        self.limits.get()
     }
 
-    /// Changes the mode for the appends that follow.
-    pub fn set_durability(&self, durability: Durability) {
-        self.durability.set(durability);
+    /// Takes changed configs, for the appends that follow.
+    pub(in crate::shard) fn set_limits(&self, limits: TopicLimits) {
+        self.limits.set(limits);
+    }
+
+    /// When its appends are safe.
+    pub fn durability(&self) -> Durability {
+        self.limits.get().durability
+    }
+
+    /// All below is on stable storage.
+    pub fn recovery_point(&self) -> Offset {
+        self.recovery_point.get()
+    }
+
+    /// Moves the recovery point; it never goes back.
+    pub(in crate::shard) fn set_recovery_point(&self, offset: Offset) {
+        self.recovery_point.set(self.recovery_point.get().max(offset));
     }
 
     /// Why it is offline; `None` while it serves.

@@ -3,7 +3,8 @@
 use std::io;
 use std::rc::Rc;
 
-use crate::log::plan::{LookupStep, ReadPlan};
+use crate::log::lookup::LookupStep;
+use crate::log::plan::{ReadBound, ReadPlan};
 use crate::record::offset::Offset;
 use crate::ring::io::File;
 use crate::shard::core::Shard;
@@ -34,7 +35,7 @@ pub async fn locate(
     if !partition.is_online() {
         return Err(ReadFailure::Offline);
     }
-    let mut lookup = partition.log().borrow().plan_read(from, bytes_max, whole_first_batch)?;
+    let mut lookup = partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, ReadBound::HighWatermark)?;
     loop {
         let (segment, kind, position_bytes, len_bytes) = match lookup.step() {
             LookupStep::Empty => return Ok(None),
@@ -49,15 +50,16 @@ pub async fn locate(
                     .files()
                     .open(shard.io(), partition.folder(), partition.id(), plan.segment, FileKind::Log)
                     .await?;
-                partition.log().borrow_mut().note_read(&plan);
+                if let Some(hint) = plan.next_hint {
+                    partition.log().borrow_mut().read_hint(hint);
+                }
                 return Ok(Some(RecordsRange { file, plan }));
             }
-            LookupStep::Damaged => return Err(ReadFailure::Damaged),
         };
         let file = shard.files().open(shard.io(), partition.folder(), partition.id(), segment, kind).await?;
         let buffer = shard.io().buffer(len_bytes as usize);
         let (read, buffer) = file.read_at(buffer, position_bytes).await;
         let read = read.map_err(|error: io::Error| ReadFailure::from(error))?;
-        lookup.feed(&buffer[..read]);
+        lookup.feed(&buffer[..read])?;
     }
 }

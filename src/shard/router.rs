@@ -33,9 +33,10 @@ impl Shard {
             return Route::Here(partition);
         }
         let snapshot = self.snapshot();
-        let Some(placed) = snapshot.partition(id) else { return Route::Unknown };
-        if placed.core != self.core_index() {
-            return Route::Elsewhere { core: placed.core, leader_epoch: placed.leader_epoch };
+        let Some(placed) = snapshot.partition_by_id(id.topic_id, id.partition) else { return Route::Unknown };
+        let core = u32::from(placed.core.index());
+        if core != self.core_index() {
+            return Route::Elsewhere { core, leader_epoch: LeaderEpoch(placed.leader_epoch) };
         }
         Route::NotReady { offline: self.open_failed(id) }
     }
