@@ -4,7 +4,8 @@
 
 use alluvium::wire::api_keys::{ApiKey, FLEXIBLE_NEVER, KAFKA_RANGES};
 use alluvium::wire::error_code::ErrorCode;
-use alluvium::wire::fetch::{FetchFrame, FetchRecords, FetchResponseEncoder, FetchResponseHead};
+use alluvium::wire::fetch::FetchFrame;
+use alluvium::wire::fetch_reply::{FetchRecords, FetchResponseEncoder, FetchResponseHead};
 use alluvium::wire::messages::fetch_request::FetchRequest;
 use alluvium::wire::messages::fetch_response::FetchResponse;
 use alluvium::wire::messages::produce_request::ProduceRequest;

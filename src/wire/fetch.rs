@@ -1,14 +1,10 @@
-//! Fetch without copying records: walk the request, write around ranges.
+//! A Fetch request, walked in place.
 
 use std::ops::Range;
 
-use super::messages::fetch_response::{
-    AbortedTransaction, EpochEndOffset, LeaderIdAndEpoch, NodeEndpoint, PartitionData, SnapshotId,
-};
 use super::reader::{DecodeError, Reader};
-use super::topic_ref::{TextRange, Topic, TopicRef};
+use super::topic_ref::{TextRange, TopicRef};
 use super::uuid::Uuid;
-use super::writer::{self, EncodeError};
 
 /// A Fetch request, versions 4 to 18. Topic names stay in the body; everything else is here.
 ///
@@ -263,229 +259,109 @@ impl FetchPartition {
     }
 }
 
-/// The records of one partition in a Fetch response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FetchRecords<'a> {
-    /// No records, not even an empty set. Kafka sends this nowhere, but its format has it.
-    Null,
-    /// Bytes copied into the output; an empty slice is what an answer without records has.
-    Inline(&'a [u8]),
-    /// `len_bytes` bytes that somebody else sends at the cut; `slot` is the caller's name for them.
-    Range {
-        /// Comes back in [`RecordsCut::slot`].
-        slot: usize,
-        /// How many bytes will be sent.
-        len_bytes: u32,
-    },
-}
-
-/// A place in the output where records belong that are not in it.
-///
-/// Sending a response is: the output up to the first cut, that cut's records, the output up to the next cut, and so on, then
-/// the rest of the output (there always is one).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordsCut {
-    /// Records go before this byte of the output, counted from its start (not the frame's).
-    pub position_bytes: usize,
-    /// The caller's name for the records.
-    pub slot: usize,
-    /// How many bytes they have. Not zero.
-    pub len_bytes: u32,
-}
-
-/// What stands at the head of a Fetch response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FetchResponseHead {
-    /// How long the request was held back for a quota.
-    pub throttle_time_ms: i32,
-    /// An error of the whole request (since version 7).
-    pub error_code: i16,
-    /// The fetch session, or 0 (since version 7).
-    pub session_id: i32,
-}
-
-/// Writes a Fetch response, versions 4 to 18, around records that it never sees.
-///
-/// Between [`begin_frame`](super::frame::begin_frame) and [`end_with`](super::frame::OpenFrame::end_with): `new`, then for each
-/// topic `topic` and as many times `partition` as was said there, then `end`, whose result goes to `end_with`. After an error the
-/// caller cuts off what was written, cuts included.
-#[derive(Debug)]
-pub struct FetchResponseEncoder<'o> {
-    out: &'o mut Vec<u8>,
-    cuts: &'o mut Vec<RecordsCut>,
-    version: i16,
-    topics_left: usize,
-    partitions_left: usize,
-    records_bytes: u64,
-}
-
-impl<'o> FetchResponseEncoder<'o> {
-    /// Begins a response with so many topics. Cuts are appended to `cuts`.
-    pub fn new(
-        out: &'o mut Vec<u8>,
-        cuts: &'o mut Vec<RecordsCut>,
-        version: i16,
-        head: FetchResponseHead,
-        topic_count: usize,
-    ) -> Result<Self, EncodeError> {
-        if !(VERSION_MIN..=VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "FetchResponse",
-                version,
-            });
-        }
-        writer::int32(out, head.throttle_time_ms);
-        if version >= SESSION_MIN {
-            writer::int16(out, head.error_code);
-            writer::int32(out, head.session_id);
-        }
-        writer::length(out, "responses", topic_count, version >= FLEXIBLE_MIN)?;
-        Ok(Self {
-            out,
-            cuts,
-            version,
-            topics_left: topic_count,
-            partitions_left: 0,
-            records_bytes: 0,
-        })
-    }
-
-    /// Begins a topic with so many partitions. It is named as the request named it: an error where the version does not.
-    pub fn topic(&mut self, topic: Topic<'_>, partition_count: usize) -> Result<(), EncodeError> {
-        debug_assert_eq!(self.partitions_left, 0, "the topic before lacks partitions");
-        debug_assert_ne!(self.topics_left, 0, "more topics than announced");
-        let flexible = self.version >= FLEXIBLE_MIN;
-        topic.encode(
-            self.out,
-            "topic",
-            self.version,
-            self.version >= TOPIC_ID_MIN,
-            flexible,
-        )?;
-        writer::length(self.out, "partitions", partition_count, flexible)?;
-        self.topics_left = self.topics_left.saturating_sub(1);
-        self.partitions_left = partition_count;
-        if partition_count == 0 {
-            self.end_topic();
-        }
-        Ok(())
-    }
-
-    /// Appends one partition of the topic begun last; `records` stand in for [`PartitionData::records`], which is not looked at.
-    ///
-    /// What the version lacks is left out, with one exception: a preferred read replica before version 11 is an error,
-    /// since the client would read nothing and not know why.
-    pub fn partition(
-        &mut self,
-        data: &PartitionData<'_>,
-        records: FetchRecords<'_>,
-    ) -> Result<(), EncodeError> {
-        debug_assert_ne!(self.partitions_left, 0, "more partitions than announced");
-        let (out, version) = (&mut *self.out, self.version);
-        let flexible = version >= FLEXIBLE_MIN;
-        writer::int32(out, data.partition_index);
-        writer::int16(out, data.error_code);
-        writer::int64(out, data.high_watermark);
-        writer::int64(out, data.last_stable_offset);
-        if version >= 5 {
-            writer::int64(out, data.log_start_offset);
-        }
-        let aborted = data.aborted_transactions.as_deref();
-        let element =
-            |out: &mut Vec<u8>, value: &AbortedTransaction| value.encode_body(out, version);
-        writer::nullable_array(out, "aborted_transactions", aborted, flexible, element)?;
-        if version >= 11 {
-            writer::int32(out, data.preferred_read_replica);
-        } else {
-            writer::absent(
-                "preferred_read_replica",
-                version,
-                data.preferred_read_replica == -1,
-            )?;
-        }
-        match records {
-            FetchRecords::Null => writer::null_length(out, flexible),
-            FetchRecords::Inline(bytes) => writer::bytes(out, "records", bytes, flexible)?,
-            FetchRecords::Range { slot, len_bytes } => {
-                writer::length(out, "records", len_bytes as usize, flexible)?;
-                if len_bytes > 0 {
-                    self.cuts.push(RecordsCut {
-                        position_bytes: out.len(),
-                        slot,
-                        len_bytes,
-                    });
-                    self.records_bytes += u64::from(len_bytes);
-                }
-            }
-        }
-        if flexible {
-            self.partition_tags(data)?;
-        }
-        self.partitions_left = self.partitions_left.saturating_sub(1);
-        if self.partitions_left == 0 {
-            self.end_topic();
-        }
-        Ok(())
-    }
-
-    /// Ends the response; returns how many bytes of records lie at the cuts, for the frame's length.
-    ///
-    /// `node_endpoints` are the addresses of leaders named in partitions; versions below 16 leave them out.
-    pub fn end(self, node_endpoints: &[NodeEndpoint<'_>]) -> Result<u64, EncodeError> {
-        debug_assert_eq!(
-            (self.topics_left, self.partitions_left),
-            (0, 0),
-            "fewer topics or partitions than announced"
-        );
-        if self.version >= FLEXIBLE_MIN {
-            let has_endpoints = self.version >= ENDPOINTS_MIN && !node_endpoints.is_empty();
-            writer::unsigned_varint(self.out, u32::from(has_endpoints));
-            if has_endpoints {
-                writer::tagged_field(self.out, 0, |out| {
-                    writer::array(out, "node_endpoints", node_endpoints, true, |out, node| {
-                        node.encode_body(out, self.version)
-                    })
-                })?;
-            }
-        }
-        Ok(self.records_bytes)
-    }
-
-    fn partition_tags(&mut self, data: &PartitionData<'_>) -> Result<(), EncodeError> {
-        let (out, version) = (&mut *self.out, self.version);
-        let has_epoch = data.diverging_epoch != EpochEndOffset::default();
-        let has_leader = data.current_leader != LeaderIdAndEpoch::default();
-        let has_snapshot = data.snapshot_id != SnapshotId::default();
-        writer::unsigned_varint(
-            out,
-            u32::from(has_epoch) + u32::from(has_leader) + u32::from(has_snapshot),
-        );
-        if has_epoch {
-            writer::tagged_field(out, 0, |out| data.diverging_epoch.encode_body(out, version))?;
-        }
-        if has_leader {
-            writer::tagged_field(out, 1, |out| data.current_leader.encode_body(out, version))?;
-        }
-        if has_snapshot {
-            writer::tagged_field(out, 2, |out| data.snapshot_id.encode_body(out, version))?;
-        }
-        Ok(())
-    }
-
-    fn end_topic(&mut self) {
-        if self.version >= FLEXIBLE_MIN {
-            writer::unsigned_varint(self.out, 0);
-        }
-    }
-}
-
-const VERSION_MIN: i16 = 4;
-const VERSION_MAX: i16 = 18;
+/// The versions of Fetch that are read and written.
+pub const VERSION_MIN: i16 = 4;
+/// See [`VERSION_MIN`].
+pub const VERSION_MAX: i16 = 18;
 /// The first version with fetch sessions and a top-level error code.
-const SESSION_MIN: i16 = 7;
-const FLEXIBLE_MIN: i16 = 12;
+pub const SESSION_MIN: i16 = 7;
+/// The first version with compact lengths and tagged fields.
+pub const FLEXIBLE_MIN: i16 = 12;
 /// The first version that names topics by id (KIP-516).
 pub const TOPIC_ID_MIN: i16 = 13;
+/// The first version with the follower's state in a tagged field (KIP-903).
 const REPLICA_STATE_MIN: i16 = 15;
-/// The first version whose answers carry addresses of leaders (KIP-951); the leaders themselves come from 12 on.
-pub const ENDPOINTS_MIN: i16 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A version 4 body: no sessions, no epochs, no rack.
+    const BODY: &[u8] = &[
+        0xff, 0xff, 0xff, 0xff, // replica id
+        0, 0, 1, 0, // max wait
+        0, 0, 0, 1, // min bytes
+        0, 0, 4, 0, // max bytes
+        1, // read committed
+        0, 0, 0, 1, // topics
+        0, 1, b't', // name
+        0, 0, 0, 1, // partitions
+        0, 0, 0, 7, // partition
+        0, 0, 0, 0, 0, 0, 0, 9, // fetch offset
+        0, 0, 2, 0, // max bytes
+    ];
+
+    #[test]
+    fn a_field_that_the_version_lacks_has_kafkas_default() {
+        let frame = FetchFrame::parse(BODY, 4).expect("whole");
+        assert_eq!(
+            (frame.replica_id, frame.replica_epoch, frame.isolation_level),
+            (-1, -1, 1)
+        );
+        assert_eq!(
+            (
+                frame.session_id,
+                frame.session_epoch,
+                frame.rack_id.text(BODY)
+            ),
+            (0, -1, "")
+        );
+        let partition = frame.partitions[0];
+        assert_eq!(
+            partition.topic.resolve(BODY),
+            crate::wire::topic_ref::Topic::Name("t")
+        );
+        assert_eq!(
+            (
+                partition.partition,
+                partition.fetch_offset,
+                partition.partition_max_bytes
+            ),
+            (7, 9, 512)
+        );
+        assert_eq!(
+            (partition.current_leader_epoch, partition.high_watermark),
+            (-1, i64::MAX)
+        );
+    }
+
+    /// Nothing of the request before shows, and the memory is the same.
+    #[test]
+    fn a_frame_may_be_used_again() {
+        let mut frame = FetchFrame {
+            session_id: 5,
+            cluster_id: Some(TextRange::default()),
+            ..FetchFrame::default()
+        };
+        frame.parse_into(BODY, 4).expect("whole");
+        let before = frame.partitions.as_ptr();
+        frame.parse_into(BODY, 4).expect("whole");
+        assert_eq!(frame, FetchFrame::parse(BODY, 4).expect("whole"));
+        assert_eq!(frame.partitions.as_ptr(), before);
+    }
+
+    #[test]
+    fn counts_beyond_the_bytes_are_refused() {
+        // The places of the two array lengths.
+        for position in [17, 24] {
+            for count in [2_i32, 1000, i32::MAX] {
+                let mut body = BODY.to_vec();
+                body[position..position + 4].copy_from_slice(&count.to_be_bytes());
+                let error = FetchFrame::parse(&body, 4).expect_err("too long");
+                assert!(
+                    matches!(
+                        error,
+                        DecodeError::ArrayTooLong { .. } | DecodeError::Truncated { .. }
+                    ),
+                    "{error}"
+                );
+            }
+            let mut body = BODY.to_vec();
+            body[position..position + 4].copy_from_slice(&(-1_i32).to_be_bytes());
+            assert!(
+                matches!(FetchFrame::parse(&body, 4), Err(DecodeError::Null { .. })),
+                "{position}"
+            );
+        }
+    }
+}

@@ -245,3 +245,144 @@ const FLEXIBLE_MIN: i16 = 9;
 pub const LEADER_MIN: i16 = 10;
 /// The first version that names topics by id (KIP-516).
 pub const TOPIC_ID_MIN: i16 = 13;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::messages::produce_response::{BatchIndexAndErrorMessage, ProduceResponse};
+    use crate::wire::uuid::Uuid;
+
+    /// A version 3 body: no transactional id, acks 1, one topic, partitions with records and with null.
+    const BODY: &[u8] = &[
+        0xff, 0xff, // transactional id
+        0, 1, // acks
+        0, 0, 1, 0, // timeout
+        0, 0, 0, 1, // topics
+        0, 1, b't', // name
+        0, 0, 0, 2, // partitions
+        0, 0, 0, 7, 0, 0, 0, 2, 0xaa, 0xbb, // index and records
+        0, 0, 0, 8, 0xff, 0xff, 0xff, 0xff,
+    ];
+
+    #[test]
+    fn records_can_be_stamped_in_the_same_buffer() {
+        let mut body = BODY.to_vec();
+        let frame = ProduceFrame::parse(&body, 3).expect("whole");
+        let records = frame.partitions[0].records.clone().expect("records");
+        body[records.clone()].fill(0x55);
+        assert_eq!(frame.partitions[0].topic.resolve(&body), Topic::Name("t"));
+        assert_eq!(
+            (
+                frame.partitions[1].index,
+                frame.partitions[1].records.clone()
+            ),
+            (8, None)
+        );
+        assert_eq!(frame.topics[0].partitions, 0..2);
+        assert_eq!(&BODY[records], [0xaa, 0xbb]);
+    }
+
+    #[test]
+    fn a_frame_may_be_used_again() {
+        let mut frame = ProduceFrame {
+            transactional_id: Some(TextRange::default()),
+            ..ProduceFrame::default()
+        };
+        frame.parse_into(BODY, 3).expect("whole");
+        let before = frame.partitions.as_ptr();
+        frame.parse_into(BODY, 3).expect("whole");
+        assert_eq!(frame, ProduceFrame::parse(BODY, 3).expect("whole"));
+        assert_eq!(frame.partitions.as_ptr(), before);
+    }
+
+    /// Kafka answers an unknown topic, where a name that is no UTF-8 cannot be a topic's.
+    #[test]
+    fn an_ill_formed_name_is_no_error() {
+        let mut body = BODY.to_vec();
+        body[14] = 0xff;
+        let frame = ProduceFrame::parse(&body, 3).expect("whole");
+        assert_eq!(
+            frame.topics[0].topic.resolve(&body),
+            Topic::Name(crate::wire::reader::ILL_FORMED)
+        );
+    }
+
+    #[test]
+    fn counts_and_lengths_beyond_the_bytes_are_refused() {
+        // The places of the two array lengths and of the first records' length.
+        for position in [8, 15, 23] {
+            for count in [100_i32, i32::MAX] {
+                let mut body = BODY.to_vec();
+                body[position..position + 4].copy_from_slice(&count.to_be_bytes());
+                let error = ProduceFrame::parse(&body, 3).expect_err("too long");
+                assert!(
+                    matches!(
+                        error,
+                        DecodeError::ArrayTooLong { .. } | DecodeError::Truncated { .. }
+                    ),
+                    "{error}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_version_lacks_is_left_out() {
+        let error = BatchIndexAndErrorMessage {
+            batch_index: 1,
+            batch_index_error_message: None,
+        };
+        let partition = PartitionProduceResponse {
+            log_start_offset: 4,
+            record_errors: vec![error],
+            error_message: Some("why"),
+            current_leader: LeaderIdAndEpoch {
+                leader_id: 2,
+                leader_epoch: 5,
+            },
+            ..PartitionProduceResponse::default()
+        };
+        let node = NodeEndpoint {
+            node_id: 2,
+            host: "h",
+            port: 9,
+            rack: None,
+        };
+        for version in VERSION_MIN..=VERSION_MAX {
+            let mut out = Vec::new();
+            let mut encoder =
+                ProduceResponseEncoder::new(&mut out, version, 2).expect("known version");
+            let by_id = version >= TOPIC_ID_MIN;
+            let topic = if by_id {
+                Topic::Id(Uuid([7; 16]))
+            } else {
+                Topic::Name("t")
+            };
+            encoder.topic(topic, 0).expect("named as the version does");
+            encoder.topic(topic, 1).expect("named as the version does");
+            encoder.partition(&partition).expect("partition");
+            encoder.end(6, std::slice::from_ref(&node)).expect("end");
+            let mut reader = Reader::new(&out);
+            let response = ProduceResponse::decode(&mut reader, version).expect("whole");
+            assert_eq!(
+                (reader.remaining_bytes(), response.throttle_time_ms),
+                (0, 6),
+                "version {version}"
+            );
+            let again = &response.responses[1].partition_responses[0];
+            assert_eq!(again.log_start_offset, if version >= 5 { 4 } else { -1 });
+            assert_eq!(
+                again.error_message,
+                if version >= 8 { Some("why") } else { None }
+            );
+            assert_eq!(
+                again.current_leader == partition.current_leader,
+                version >= LEADER_MIN
+            );
+            assert_eq!(
+                response.node_endpoints.len(),
+                usize::from(version >= LEADER_MIN)
+            );
+        }
+    }
+}
