@@ -15,7 +15,13 @@ use std::task::Poll;
 
 use crate::ring::buffer::{Buffer, BufferPool};
 #[cfg(any(test, feature = "sim"))]
-use crate::ring::sim::{SimCore, SimFile, SimListener, SimStream};
+use crate::ring::sim::core::SimCore;
+#[cfg(any(test, feature = "sim"))]
+use crate::ring::sim::file::SimFile;
+#[cfg(any(test, feature = "sim"))]
+use crate::ring::sim::net::SimListener;
+#[cfg(any(test, feature = "sim"))]
+use crate::ring::sim::stream::SimStream;
 use crate::ring::task::{Executor, TaskId, WaitList};
 use crate::ring::timer::{Nanos, Timers};
 use crate::ring::uring::{Uring, UringFile, UringListener, UringStream};

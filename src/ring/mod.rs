@@ -5,5 +5,8 @@
 
 pub mod buffer;
 pub mod io;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 pub mod task;
 pub mod timer;
+pub mod uring;
