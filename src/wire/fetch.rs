@@ -115,10 +115,7 @@ impl FetchFrame {
     /// The same into a frame that is used again, which saves its allocations. After an error its content means nothing.
     pub fn parse_into(&mut self, body: &[u8], version: i16) -> Result<(), DecodeError> {
         if !(VERSION_MIN..=VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "FetchRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "FetchRequest", version });
         }
         let flexible = version >= FLEXIBLE_MIN;
         let (mut topics, mut partitions, mut forgotten) = (
@@ -129,12 +126,7 @@ impl FetchFrame {
         topics.clear();
         partitions.clear();
         forgotten.clear();
-        *self = Self {
-            topics,
-            partitions,
-            forgotten,
-            ..Self::default()
-        };
+        *self = Self { topics, partitions, forgotten, ..Self::default() };
 
         let mut reader = Reader::new(body);
         if version < REPLICA_STATE_MIN {
@@ -180,21 +172,16 @@ impl FetchFrame {
         self.topics.reserve(topic_count);
         for _ in 0..topic_count {
             let topic = TopicRef::read(reader, "topic", version >= TOPIC_ID_MIN, flexible)?;
-            let partition_count =
-                reader.array_length("partitions", flexible, partition_bytes_min)?;
+            let partition_count = reader.array_length("partitions", flexible, partition_bytes_min)?;
             let first = self.partitions.len();
             self.partitions.reserve(partition_count);
             for _ in 0..partition_count {
-                self.partitions
-                    .push(FetchPartition::read(reader, topic, version)?);
+                self.partitions.push(FetchPartition::read(reader, topic, version)?);
             }
             if flexible {
                 reader.skip_tagged_fields()?;
             }
-            self.topics.push(FetchTopic {
-                topic,
-                partitions: first..self.partitions.len(),
-            });
+            self.topics.push(FetchTopic { topic, partitions: first..self.partitions.len() });
         }
         Ok(())
     }
@@ -207,10 +194,7 @@ impl FetchFrame {
             let partition_count = reader.array_length("partitions", flexible, 4)?;
             self.forgotten.reserve(partition_count);
             for _ in 0..partition_count {
-                self.forgotten.push(ForgottenPartition {
-                    topic,
-                    partition: reader.int32("partitions")?,
-                });
+                self.forgotten.push(ForgottenPartition { topic, partition: reader.int32("partitions")? });
             }
             if flexible {
                 reader.skip_tagged_fields()?;
@@ -225,22 +209,10 @@ impl FetchPartition {
         let mut partition = Self {
             topic,
             partition: reader.int32("partition")?,
-            current_leader_epoch: if version >= 9 {
-                reader.int32("current_leader_epoch")?
-            } else {
-                -1
-            },
+            current_leader_epoch: if version >= 9 { reader.int32("current_leader_epoch")? } else { -1 },
             fetch_offset: reader.int64("fetch_offset")?,
-            last_fetched_epoch: if version >= 12 {
-                reader.int32("last_fetched_epoch")?
-            } else {
-                -1
-            },
-            log_start_offset: if version >= 5 {
-                reader.int64("log_start_offset")?
-            } else {
-                -1
-            },
+            last_fetched_epoch: if version >= 12 { reader.int32("last_fetched_epoch")? } else { -1 },
+            log_start_offset: if version >= 5 { reader.int64("log_start_offset")? } else { -1 },
             partition_max_bytes: reader.int32("partition_max_bytes")?,
             replica_directory_id: Uuid::ZERO,
             high_watermark: i64::MAX,
@@ -248,12 +220,8 @@ impl FetchPartition {
         if version >= FLEXIBLE_MIN {
             reader.tagged_fields(|tag, reader| {
                 match tag {
-                    0 if version >= 17 => {
-                        partition.replica_directory_id = reader.uuid("replica_directory_id")?
-                    }
-                    1 if version >= 18 => {
-                        partition.high_watermark = reader.int64("high_watermark")?
-                    }
+                    0 if version >= 17 => partition.replica_directory_id = reader.uuid("replica_directory_id")?,
+                    1 if version >= 18 => partition.high_watermark = reader.int64("high_watermark")?,
                     _ => {}
                 }
                 Ok(())
@@ -329,10 +297,7 @@ impl<'o> FetchResponseEncoder<'o> {
         topic_count: usize,
     ) -> Result<Self, EncodeError> {
         if !(VERSION_MIN..=VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "FetchResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "FetchResponse", version });
         }
         writer::int32(out, head.throttle_time_ms);
         if version >= SESSION_MIN {
@@ -340,14 +305,7 @@ impl<'o> FetchResponseEncoder<'o> {
             writer::int32(out, head.session_id);
         }
         writer::length(out, "responses", topic_count, version >= FLEXIBLE_MIN)?;
-        Ok(Self {
-            out,
-            cuts,
-            version,
-            topics_left: topic_count,
-            partitions_left: 0,
-            records_bytes: 0,
-        })
+        Ok(Self { out, cuts, version, topics_left: topic_count, partitions_left: 0, records_bytes: 0 })
     }
 
     /// Begins a topic with so many partitions. It is named as the request named it: an error where the version does not.
@@ -355,13 +313,7 @@ impl<'o> FetchResponseEncoder<'o> {
         debug_assert_eq!(self.partitions_left, 0, "the topic before lacks partitions");
         debug_assert_ne!(self.topics_left, 0, "more topics than announced");
         let flexible = self.version >= FLEXIBLE_MIN;
-        topic.encode(
-            self.out,
-            "topic",
-            self.version,
-            self.version >= TOPIC_ID_MIN,
-            flexible,
-        )?;
+        topic.encode(self.out, "topic", self.version, self.version >= TOPIC_ID_MIN, flexible)?;
         writer::length(self.out, "partitions", partition_count, flexible)?;
         self.topics_left = self.topics_left.saturating_sub(1);
         self.partitions_left = partition_count;
@@ -375,11 +327,7 @@ impl<'o> FetchResponseEncoder<'o> {
     ///
     /// What the version lacks is left out, with one exception: a preferred read replica before version 11 is an error,
     /// since the client would read nothing and not know why.
-    pub fn partition(
-        &mut self,
-        data: &PartitionData<'_>,
-        records: FetchRecords<'_>,
-    ) -> Result<(), EncodeError> {
+    pub fn partition(&mut self, data: &PartitionData<'_>, records: FetchRecords<'_>) -> Result<(), EncodeError> {
         debug_assert_ne!(self.partitions_left, 0, "more partitions than announced");
         let (out, version) = (&mut *self.out, self.version);
         let flexible = version >= FLEXIBLE_MIN;
@@ -391,17 +339,12 @@ impl<'o> FetchResponseEncoder<'o> {
             writer::int64(out, data.log_start_offset);
         }
         let aborted = data.aborted_transactions.as_deref();
-        let element =
-            |out: &mut Vec<u8>, value: &AbortedTransaction| value.encode_body(out, version);
+        let element = |out: &mut Vec<u8>, value: &AbortedTransaction| value.encode_body(out, version);
         writer::nullable_array(out, "aborted_transactions", aborted, flexible, element)?;
         if version >= 11 {
             writer::int32(out, data.preferred_read_replica);
         } else {
-            writer::absent(
-                "preferred_read_replica",
-                version,
-                data.preferred_read_replica == -1,
-            )?;
+            writer::absent("preferred_read_replica", version, data.preferred_read_replica == -1)?;
         }
         match records {
             FetchRecords::Null => writer::null_length(out, flexible),
@@ -409,11 +352,7 @@ impl<'o> FetchResponseEncoder<'o> {
             FetchRecords::Range { slot, len_bytes } => {
                 writer::length(out, "records", len_bytes as usize, flexible)?;
                 if len_bytes > 0 {
-                    self.cuts.push(RecordsCut {
-                        position_bytes: out.len(),
-                        slot,
-                        len_bytes,
-                    });
+                    self.cuts.push(RecordsCut { position_bytes: out.len(), slot, len_bytes });
                     self.records_bytes += u64::from(len_bytes);
                 }
             }
@@ -432,11 +371,7 @@ impl<'o> FetchResponseEncoder<'o> {
     ///
     /// `node_endpoints` are the addresses of leaders named in partitions; versions below 16 leave them out.
     pub fn end(self, node_endpoints: &[NodeEndpoint<'_>]) -> Result<u64, EncodeError> {
-        debug_assert_eq!(
-            (self.topics_left, self.partitions_left),
-            (0, 0),
-            "fewer topics or partitions than announced"
-        );
+        debug_assert_eq!((self.topics_left, self.partitions_left), (0, 0), "fewer topics or partitions than announced");
         if self.version >= FLEXIBLE_MIN {
             let has_endpoints = self.version >= ENDPOINTS_MIN && !node_endpoints.is_empty();
             writer::unsigned_varint(self.out, u32::from(has_endpoints));
@@ -456,10 +391,7 @@ impl<'o> FetchResponseEncoder<'o> {
         let has_epoch = data.diverging_epoch != EpochEndOffset::default();
         let has_leader = data.current_leader != LeaderIdAndEpoch::default();
         let has_snapshot = data.snapshot_id != SnapshotId::default();
-        writer::unsigned_varint(
-            out,
-            u32::from(has_epoch) + u32::from(has_leader) + u32::from(has_snapshot),
-        );
+        writer::unsigned_varint(out, u32::from(has_epoch) + u32::from(has_leader) + u32::from(has_snapshot));
         if has_epoch {
             writer::tagged_field(out, 0, |out| data.diverging_epoch.encode_body(out, version))?;
         }
