@@ -49,7 +49,11 @@ fn sources() -> Vec<Source> {
                 let inside = path.strip_prefix(&root).expect("found under src");
                 let first = inside.components().next().expect("a file has a name").as_os_str().to_string_lossy();
                 let folder = first.trim_end_matches(".rs").to_string();
-                found.push(Source { text: fs::read_to_string(&path).expect("UTF-8"), path: inside.to_path_buf(), folder });
+                found.push(Source {
+                    text: fs::read_to_string(&path).expect("UTF-8"),
+                    path: inside.to_path_buf(),
+                    folder,
+                });
             }
         }
     }
@@ -93,7 +97,8 @@ fn no_arrow_goes_back_up() {
             if folder == source.folder {
                 continue;
             }
-            let below = floor_of(&folder).is_some_and(|floor| floor < own) && !STAND_ALONE.contains(&source.folder.as_str());
+            let below =
+                floor_of(&folder).is_some_and(|floor| floor < own) && !STAND_ALONE.contains(&source.folder.as_str());
             if !below {
                 wrong.push(format!("{}:{line} imports from `{folder}`", source.path.display()));
             }

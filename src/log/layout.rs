@@ -39,25 +39,20 @@ impl PartitionFile {
         let Some((stem, extension)) = name.split_once('.') else {
             return Self::Unknown;
         };
-        let number = (stem.len() == OFFSET_DIGITS
-            && stem.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| stem.parse().ok())
-        .flatten()
-        .map(Offset);
+        let number = (stem.len() == OFFSET_DIGITS && stem.bytes().all(|byte| byte.is_ascii_digit()))
+            .then(|| stem.parse().ok())
+            .flatten()
+            .map(Offset);
         match (number, extension) {
             (Some(base), "log") => Self::Log(SegmentId(base)),
             (Some(base), "index") => Self::OffsetIndex(SegmentId(base)),
             (Some(base), "timeindex") => Self::TimeIndex(SegmentId(base)),
             (Some(base), "txnindex") => Self::TransactionIndex(SegmentId(base)),
             (Some(base), "snapshot") => Self::ProducerSnapshot(base),
-            (Some(_), extension)
-                if extension.ends_with(".deleted") || extension.ends_with(".cleaned") =>
-            {
+            (Some(_), extension) if extension.ends_with(".deleted") || extension.ends_with(".cleaned") => {
                 Self::Leftover
             }
-            _ if name == "leader-epoch-checkpoint.tmp" || name == "partition.metadata.tmp" => {
-                Self::Leftover
-            }
+            _ if name == "leader-epoch-checkpoint.tmp" || name == "partition.metadata.tmp" => Self::Leftover,
             _ => Self::Unknown,
         }
     }
@@ -108,13 +103,11 @@ impl PartitionFolder {
         let Some((topic, digits)) = name.rsplit_once('-') else {
             return Self::Unknown;
         };
-        let canonical = digits == "0"
-            || (!digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let canonical = digits == "0" || (!digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit()));
         match digits.parse() {
-            Ok(partition) if canonical && is_topic_name(topic) => Self::Partition {
-                topic: topic.to_owned(),
-                partition,
-            },
+            Ok(partition) if canonical && is_topic_name(topic) => {
+                Self::Partition { topic: topic.to_owned(), partition }
+            }
             _ => Self::Unknown,
         }
     }
@@ -123,11 +116,7 @@ impl PartitionFolder {
 /// True for names that Kafka accepts: 1 to 249 letters, digits, `.`, `_`, `-`, not `.` or `..`.
 pub fn is_topic_name(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    !name.is_empty()
-        && name.len() <= TOPIC_NAME_BYTES_MAX
-        && name != "."
-        && name != ".."
-        && name.bytes().all(legal)
+    !name.is_empty() && name.len() <= TOPIC_NAME_BYTES_MAX && name != "." && name != ".." && name.bytes().all(legal)
 }
 
 /// The folder of a partition within its data directory.

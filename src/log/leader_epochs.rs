@@ -34,12 +34,8 @@ impl LeaderEpochs {
         if epoch < LeaderEpoch(0) || self.latest() == Some(epoch) {
             return false;
         }
-        self.entries
-            .retain(|entry| entry.epoch < epoch && entry.start_offset < start_offset);
-        self.entries.push(EpochEntry {
-            epoch,
-            start_offset,
-        });
+        self.entries.retain(|entry| entry.epoch < epoch && entry.start_offset < start_offset);
+        self.entries.push(EpochEntry { epoch, start_offset });
         true
     }
 
@@ -53,10 +49,7 @@ impl LeaderEpochs {
     /// Drops entries that end at or before `start`; the one that holds it begins there then. True where it changed.
     pub(in crate::log) fn truncate_from_start(&mut self, start: Offset) -> bool {
         let before = self.entries.clone();
-        let kept_from = self
-            .entries
-            .partition_point(|entry| entry.start_offset <= start)
-            .saturating_sub(1);
+        let kept_from = self.entries.partition_point(|entry| entry.start_offset <= start).saturating_sub(1);
         self.entries.drain(..kept_from);
         if let Some(first) = self.entries.first_mut()
             && first.start_offset < start
@@ -68,30 +61,18 @@ impl LeaderEpochs {
 
     /// The epoch of the record at `offset`.
     pub fn epoch_of(&self, offset: Offset) -> Option<LeaderEpoch> {
-        let after = self
-            .entries
-            .partition_point(|entry| entry.start_offset <= offset);
-        after
-            .checked_sub(1)
-            .and_then(|at| self.entries.get(at))
-            .map(|entry| entry.epoch)
+        let after = self.entries.partition_point(|entry| entry.start_offset <= offset);
+        after.checked_sub(1).and_then(|at| self.entries.get(at)).map(|entry| entry.epoch)
     }
 
     /// Largest epoch at or below `epoch`, and the offset after its last record (`log_end` for the latest); `None` where
     /// Kafka answers -1, -1. KIP-279.
-    pub fn end_offset_for(
-        &self,
-        epoch: LeaderEpoch,
-        log_end: Offset,
-    ) -> Option<(LeaderEpoch, Offset)> {
+    pub fn end_offset_for(&self, epoch: LeaderEpoch, log_end: Offset) -> Option<(LeaderEpoch, Offset)> {
         if epoch < LeaderEpoch(0) {
             return None;
         }
         let after = self.entries.partition_point(|entry| entry.epoch <= epoch);
-        match (
-            after.checked_sub(1).and_then(|at| self.entries.get(at)),
-            self.entries.get(after),
-        ) {
+        match (after.checked_sub(1).and_then(|at| self.entries.get(at)), self.entries.get(after)) {
             (Some(floor), Some(higher)) => Some((floor.epoch, higher.start_offset)),
             (Some(floor), None) if floor.epoch == epoch => Some((epoch, log_end)),
             (None, Some(higher)) => Some((epoch, higher.start_offset)),
@@ -125,16 +106,11 @@ impl LeaderEpochs {
             if words.next().is_some() || start_offset < Offset::ZERO {
                 return None;
             }
-            let rises = entries
-                .last()
-                .is_none_or(|last| last.epoch < epoch && last.start_offset <= start_offset);
+            let rises = entries.last().is_none_or(|last| last.epoch < epoch && last.start_offset <= start_offset);
             if !rises {
                 return None;
             }
-            entries.push(EpochEntry {
-                epoch,
-                start_offset,
-            });
+            entries.push(EpochEntry { epoch, start_offset });
         }
         (entries.len() == count).then_some(Self { entries })
     }

@@ -35,14 +35,8 @@ impl LogOffsets {
         assert!(to.high_watermark <= to.written, "{to:?}");
         assert!(to.durable <= to.written, "{to:?}");
         assert!(to.written <= to.log_end, "{to:?}");
-        assert!(
-            to.log_start >= self.log_start,
-            "the log start went back: {self:?} -> {to:?}"
-        );
-        assert!(
-            to.high_watermark >= self.high_watermark,
-            "the high watermark went back: {self:?} -> {to:?}"
-        );
+        assert!(to.log_start >= self.log_start, "the log start went back: {self:?} -> {to:?}");
+        assert!(to.high_watermark >= self.high_watermark, "the high watermark went back: {self:?} -> {to:?}");
         *self = to;
     }
 }

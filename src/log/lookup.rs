@@ -115,41 +115,22 @@ pub(in crate::log) enum Start {
 }
 
 impl Lookup {
-    pub(in crate::log) fn new(
-        want: Want,
-        segment: SegmentView,
-        next: Option<SegmentView>,
-        start: Start,
-    ) -> Self {
+    pub(in crate::log) fn new(want: Want, segment: SegmentView, next: Option<SegmentView>, start: Start) -> Self {
         let state = match start {
             Start::Empty => State::Empty,
             Start::Found(found) => State::Found(found),
             Start::Scan { position_bytes } => State::Scan { position_bytes },
             Start::Index { entries, last } => {
-                let low = Bound {
-                    number: entries.start,
-                    relative_offset: 0,
-                    position_bytes: 0,
-                };
+                let low = Bound { number: entries.start, relative_offset: 0, position_bytes: 0 };
                 let high = Bound {
                     number: entries.end,
                     relative_offset: last.relative_offset,
                     position_bytes: last.position_bytes,
                 };
-                State::Index {
-                    low,
-                    high,
-                    asked: (0, 0),
-                    tries: 0,
-                }
+                State::Index { low, high, asked: (0, 0), tries: 0 }
             }
         };
-        Self {
-            want,
-            segment,
-            next,
-            state,
-        }
+        Self { want, segment, next, state }
     }
 
     /// What is needed next, or the result. Asked twice without a feed, it answers the same.
@@ -158,12 +139,7 @@ impl Lookup {
             match &mut self.state {
                 State::Empty => return LookupStep::Empty,
                 State::Done(plan) => return LookupStep::Done(plan.clone()),
-                State::Index {
-                    low,
-                    high,
-                    asked,
-                    tries,
-                } => {
+                State::Index { low, high, asked, tries } => {
                     let relative = self.want.from.since(self.segment.id.0);
                     *asked = guess(relative, *low, *high, *tries);
                     return LookupStep::NeedIndex {
@@ -181,9 +157,7 @@ impl Lookup {
                     return LookupStep::NeedLog {
                         segment: self.segment.id,
                         position_bytes: *position_bytes,
-                        len_bytes: u32::try_from(left_bytes)
-                            .unwrap_or(u32::MAX)
-                            .min(SCAN_BYTES),
+                        len_bytes: u32::try_from(left_bytes).unwrap_or(u32::MAX).min(SCAN_BYTES),
                     };
                 }
                 State::Found(found) => {
@@ -202,12 +176,7 @@ impl Lookup {
     /// `Damaged` where they are no log.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), ReadError> {
         match self.state {
-            State::Index {
-                low,
-                high,
-                asked,
-                tries,
-            } => {
+            State::Index { low, high, asked, tries } => {
                 self.state = self.search(bytes, low, high, asked, tries);
                 Ok(())
             }
@@ -216,10 +185,7 @@ impl Lookup {
                 let damaged = self.damaged(found.position_bytes);
                 let header = parse_header(bytes).map_err(|_| damaged)?;
                 let first_batch = Some((u64::from(header.len_bytes), header.last_offset().plus(1)));
-                self.state = State::Found(Found {
-                    first_batch,
-                    ..found
-                });
+                self.state = State::Found(Found { first_batch, ..found });
                 Ok(())
             }
             State::Done(_) | State::Empty => Ok(()),
@@ -228,10 +194,7 @@ impl Lookup {
 
     /// From the first batch to a range; a step where its length must be read first.
     fn measure(&mut self, found: Found) -> Option<LookupStep> {
-        let left_bytes = self
-            .segment
-            .readable_bytes
-            .saturating_sub(found.position_bytes);
+        let left_bytes = self.segment.readable_bytes.saturating_sub(found.position_bytes);
         if left_bytes == 0 {
             self.go_to_next_segment();
             return None;
@@ -239,10 +202,7 @@ impl Lookup {
         let max_bytes = u64::from(self.want.max_bytes);
         let (len_bytes, next_hint) = if left_bytes <= max_bytes {
             (left_bytes, self.segment.after)
-        } else if let Some(end) = found
-            .end
-            .filter(|end| end.position_bytes - found.position_bytes <= max_bytes)
-        {
+        } else if let Some(end) = found.end.filter(|end| end.position_bytes - found.position_bytes <= max_bytes) {
             // Cut between batches, so that a sequential reader goes on at a known place.
             (end.position_bytes - found.position_bytes, Some(end))
         } else if let Some((first_bytes, after_first)) = found.first_batch {
@@ -254,9 +214,7 @@ impl Lookup {
             match first_bytes <= max_bytes {
                 true if first_bytes == max_bytes => (first_bytes, Some(after_first)),
                 true => (max_bytes, None),
-                false if self.want.min_one_batch => {
-                    (first_bytes.min(left_bytes), Some(after_first))
-                }
+                false if self.want.min_one_batch => (first_bytes.min(left_bytes), Some(after_first)),
                 false => {
                     self.state = State::Empty;
                     return None;
@@ -288,41 +246,24 @@ impl Lookup {
         self.state = match self.next.take() {
             Some(next) if next.readable_bytes > 0 => {
                 self.segment = next;
-                State::Found(Found {
-                    position_bytes: 0,
-                    first_batch: None,
-                    end: None,
-                })
+                State::Found(Found { position_bytes: 0, first_batch: None, end: None })
             }
             _ => State::Empty,
         };
     }
 
     /// Narrows the entries by those of `bytes`.
-    fn search(
-        &self,
-        bytes: &[u8],
-        low: Bound,
-        high: Bound,
-        asked: (u32, u32),
-        tries: u32,
-    ) -> State {
+    fn search(&self, bytes: &[u8], low: Bound, high: Bound, asked: (u32, u32), tries: u32) -> State {
         let relative = self.want.from.since(self.segment.id.0);
-        let entries: Vec<IndexEntry> = IndexEntry::decode_all(bytes)
-            .take((asked.1 - asked.0) as usize)
-            .collect();
-        let at_or_below =
-            entries.partition_point(|entry| i64::from(entry.relative_offset) <= relative) as u32;
+        let entries: Vec<IndexEntry> = IndexEntry::decode_all(bytes).take((asked.1 - asked.0) as usize).collect();
+        let at_or_below = entries.partition_point(|entry| i64::from(entry.relative_offset) <= relative) as u32;
         let bound = |number: u32, entry: &IndexEntry| Bound {
             number,
             relative_offset: entry.relative_offset,
             position_bytes: entry.position_bytes,
         };
         let (mut low, mut high) = (low, high);
-        if let Some(entry) = at_or_below
-            .checked_sub(1)
-            .and_then(|at| entries.get(at as usize))
-        {
+        if let Some(entry) = at_or_below.checked_sub(1).and_then(|at| entries.get(at as usize)) {
             low = bound(asked.0 + at_or_below, entry);
         }
         if let Some(entry) = entries.get(at_or_below as usize) {
@@ -331,25 +272,16 @@ impl Lookup {
         // Done where nothing lies between; a file that is shorter than it should be ends the search as well: the log
         // is then walked from the best place known, for the index is only a help.
         if low.number >= high.number || entries.is_empty() || tries >= INDEX_TRIES_MAX {
-            return State::Scan {
-                position_bytes: u64::from(low.position_bytes),
-            };
+            return State::Scan { position_bytes: u64::from(low.position_bytes) };
         }
-        State::Index {
-            low,
-            high,
-            asked: (0, 0),
-            tries: tries + 1,
-        }
+        State::Index { low, high, asked: (0, 0), tries: tries + 1 }
     }
 
     /// Walks headers until the batch that has the offset, or the end of `bytes`.
     fn scan(&mut self, bytes: &[u8], from_position_bytes: u64) -> Result<(), ReadError> {
         let mut position_bytes = from_position_bytes;
         while position_bytes < self.segment.readable_bytes {
-            let rest = usize::try_from(position_bytes - from_position_bytes)
-                .ok()
-                .and_then(|at| bytes.get(at..));
+            let rest = usize::try_from(position_bytes - from_position_bytes).ok().and_then(|at| bytes.get(at..));
             let header = match rest.map(parse_header) {
                 Some(Ok(header)) => header,
                 _ if position_bytes > from_position_bytes => break,
@@ -358,11 +290,7 @@ impl Lookup {
             let len_bytes = u64::from(header.len_bytes);
             if header.last_offset() >= self.want.from {
                 let first_batch = Some((len_bytes, header.last_offset().plus(1)));
-                self.state = State::Found(Found {
-                    position_bytes,
-                    first_batch,
-                    end: None,
-                });
+                self.state = State::Found(Found { position_bytes, first_batch, end: None });
                 return Ok(());
             }
             position_bytes += len_bytes;
@@ -372,10 +300,7 @@ impl Lookup {
     }
 
     fn damaged(&self, position_bytes: u64) -> ReadError {
-        ReadError::Damaged {
-            segment: self.segment.id.0,
-            position_bytes,
-        }
+        ReadError::Damaged { segment: self.segment.id.0, position_bytes }
     }
 }
 
@@ -384,16 +309,9 @@ impl Lookup {
 fn guess(relative: i64, low: Bound, high: Bound, tries: u32) -> (u32, u32) {
     let count = u64::from(high.number - low.number);
     let span = u64::from(high.relative_offset.saturating_sub(low.relative_offset)).max(1);
-    let into = u64::try_from(relative - i64::from(low.relative_offset))
-        .unwrap_or(0)
-        .min(span);
+    let into = u64::try_from(relative - i64::from(low.relative_offset)).unwrap_or(0).min(span);
     let blocks = if tries == 0 { 1 } else { WIDE_BLOCKS };
-    let at = low.number
-        + if tries < 2 {
-            (into * count / span) as u32
-        } else {
-            (count / 2) as u32
-        };
+    let at = low.number + if tries < 2 { (into * count / span) as u32 } else { (count / 2) as u32 };
     let width = blocks * INDEX_BLOCK_ENTRIES;
     let first = match tries {
         0 => at / INDEX_BLOCK_ENTRIES * INDEX_BLOCK_ENTRIES,

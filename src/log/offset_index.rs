@@ -19,9 +19,7 @@ impl IndexEntry {
     /// Reads the entries of a file or of a part of it; bytes after the last whole entry are left out.
     pub fn decode_all(bytes: &[u8]) -> impl Iterator<Item = Self> + '_ {
         bytes.chunks_exact(INDEX_ENTRY_BYTES).map(|entry| {
-            let number = entry
-                .iter()
-                .fold(0_u64, |number, byte| (number << 8) | u64::from(*byte));
+            let number = entry.iter().fold(0_u64, |number, byte| (number << 8) | u64::from(*byte));
             Self {
                 relative_offset: u32::try_from(number >> 32).unwrap_or(u32::MAX),
                 position_bytes: u32::try_from(number & u64::from(u32::MAX)).unwrap_or(u32::MAX),
@@ -60,17 +58,8 @@ pub struct OffsetIndex {
 impl OffsetIndex {
     /// An index whose file has `count` entries, the last of them `last`.
     pub(in crate::log) fn opened(count: u32, last: Option<IndexEntry>) -> Self {
-        assert_eq!(
-            count == 0,
-            last.is_none(),
-            "a file with {count} entries and last entry {last:?}"
-        );
-        Self {
-            flushed_count: count,
-            last_flushed: last,
-            tops: Vec::new(),
-            tail: VecDeque::new(),
-        }
+        assert_eq!(count == 0, last.is_none(), "a file with {count} entries and last entry {last:?}");
+        Self { flushed_count: count, last_flushed: last, tops: Vec::new(), tail: VecDeque::new() }
     }
 
     /// All entries, in the file and in memory.
@@ -93,18 +82,14 @@ impl OffsetIndex {
 
     /// Where the batch of the newest entry begins.
     pub(in crate::log) fn last_position(&self) -> Option<u32> {
-        self.tail
-            .back()
-            .map(|entry| entry.position)
-            .or(self.last_flushed.map(|entry| entry.position_bytes))
+        self.tail.back().map(|entry| entry.position).or(self.last_flushed.map(|entry| entry.position_bytes))
     }
 
     /// The entries of the file among which the greatest one at or below `relative_offset` lies, by number.
     pub(in crate::log) fn narrow(&self, relative_offset: u32) -> std::ops::Range<u32> {
         let whole = 0..self.flushed_count;
         let block = self.tops.partition_point(|top| *top <= relative_offset);
-        if block == 0 || self.tops.len() as u32 != self.flushed_count.div_ceil(INDEX_BLOCK_ENTRIES)
-        {
+        if block == 0 || self.tops.len() as u32 != self.flushed_count.div_ceil(INDEX_BLOCK_ENTRIES) {
             return whole;
         }
         let first = (block as u32 - 1) * INDEX_BLOCK_ENTRIES;
@@ -113,42 +98,23 @@ impl OffsetIndex {
 
     pub(in crate::log) fn push(&mut self, entry: TailEntry) {
         assert!(entry.first <= entry.last, "{entry:?}");
-        assert!(
-            self.last_position()
-                .is_none_or(|position| position < entry.position),
-            "{entry:?} goes back"
-        );
+        assert!(self.last_position().is_none_or(|position| position < entry.position), "{entry:?} goes back");
         self.tail.push_back(entry);
     }
 
     /// Takes back all entries of batches that begin at `position` or later. None of them is in the file.
     pub(in crate::log) fn take_back_from(&mut self, position: u64) {
-        while self
-            .tail
-            .back()
-            .is_some_and(|entry| u64::from(entry.position) >= position)
-        {
+        while self.tail.back().is_some_and(|entry| u64::from(entry.position) >= position) {
             self.tail.pop_back();
         }
-        let flushed_below = self
-            .last_flushed
-            .is_none_or(|last| u64::from(last.position_bytes) < position);
-        assert!(
-            flushed_below,
-            "entries from {position} on are in the file already"
-        );
+        let flushed_below = self.last_flushed.is_none_or(|last| u64::from(last.position_bytes) < position);
+        assert!(flushed_below, "entries from {position} on are in the file already");
     }
 
     /// Entries to be written now: of batches that begin below `written`; by blocks, the newest block stays here. All
     /// of them where `all` is set.
-    pub(in crate::log) fn take_writes(
-        &mut self,
-        written: u64,
-        all: bool,
-    ) -> Option<(u64, Vec<u8>)> {
-        let ready = self
-            .tail
-            .partition_point(|entry| u64::from(entry.position) < written);
+    pub(in crate::log) fn take_writes(&mut self, written: u64, all: bool) -> Option<(u64, Vec<u8>)> {
+        let ready = self.tail.partition_point(|entry| u64::from(entry.position) < written);
         let count = match all {
             true => ready,
             false => ready.saturating_sub(KEPT_ENTRIES) / FLUSH_ENTRIES * FLUSH_ENTRIES,
@@ -163,10 +129,7 @@ impl OffsetIndex {
             if tops_known && self.flushed_count.is_multiple_of(INDEX_BLOCK_ENTRIES) {
                 self.tops.push(entry.last);
             }
-            let entry = IndexEntry {
-                relative_offset: entry.last,
-                position_bytes: entry.position,
-            };
+            let entry = IndexEntry { relative_offset: entry.last, position_bytes: entry.position };
             entry.encode(&mut bytes);
             self.flushed_count += 1;
             self.last_flushed = Some(entry);
@@ -176,11 +139,7 @@ impl OffsetIndex {
 
     /// Gives back memory that a sealed segment, all of whose entries were taken, needs no more.
     pub(in crate::log) fn seal(&mut self) {
-        assert!(
-            self.tail.is_empty(),
-            "{} entries were not written",
-            self.tail.len()
-        );
+        assert!(self.tail.is_empty(), "{} entries were not written", self.tail.len());
         self.tail = VecDeque::new();
         self.tops = Vec::new();
     }

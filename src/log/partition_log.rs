@@ -7,8 +7,7 @@ use crate::log::leader_epochs::LeaderEpochs;
 use crate::log::log_offsets::LogOffsets;
 use crate::log::lookup::{Found, Lookup, SegmentView, Start, Want};
 use crate::log::plan::{
-    Append, AppendPlan, Committed, IndexWrite, ReadBound, ReadHint, RollPlan, SegmentId, SyncPlan,
-    Truncate,
+    Append, AppendPlan, Committed, IndexWrite, ReadBound, ReadHint, RollPlan, SegmentId, SyncPlan, Truncate,
 };
 use crate::log::producer_state::{ProducerStates, ProducerUndo, Sequence};
 use crate::log::recovery::RecoveredLog;
@@ -103,34 +102,15 @@ struct InFlight {
 impl PartitionLog {
     /// A log as it was recovered. `leader_epoch` was raised durably for this start or move already.
     pub fn new(recovered: RecoveredLog, config: LogConfig, leader_epoch: LeaderEpoch) -> Self {
-        let RecoveredLog {
-            log_start,
-            log_end,
-            mut segments,
-            epochs,
-            producers,
-            ..
-        } = recovered;
-        assert!(
-            epochs.latest().is_none_or(|latest| latest <= leader_epoch),
-            "leader epoch {leader_epoch} goes back"
-        );
+        let RecoveredLog { log_start, log_end, mut segments, epochs, producers, .. } = recovered;
+        assert!(epochs.latest().is_none_or(|latest| latest <= leader_epoch), "leader epoch {leader_epoch} goes back");
         if segments.is_empty() {
             segments.push(Segment::new(SegmentId(log_end)));
         }
-        let local_log_start = segments
-            .first()
-            .map_or(log_end, Segment::base_offset)
-            .max(log_start);
+        let local_log_start = segments.first().map_or(log_end, Segment::base_offset).max(log_start);
         let at = match segments.last() {
-            Some(active) => Place {
-                segment: active.id(),
-                position_bytes: active.size_bytes(),
-            },
-            None => Place {
-                segment: SegmentId(log_end),
-                position_bytes: 0,
-            },
+            Some(active) => Place { segment: active.id(), position_bytes: active.size_bytes() },
+            None => Place { segment: SegmentId(log_end), position_bytes: 0 },
         };
         let offsets = LogOffsets {
             log_start,
@@ -176,11 +156,7 @@ impl PartitionLog {
 
     /// Takes a higher leader epoch, raised durably already.
     pub fn raise_leader_epoch(&mut self, leader_epoch: LeaderEpoch) {
-        assert!(
-            leader_epoch >= self.leader_epoch,
-            "leader epoch {} -> {leader_epoch}",
-            self.leader_epoch
-        );
+        assert!(leader_epoch >= self.leader_epoch, "leader epoch {} -> {leader_epoch}", self.leader_epoch);
         self.leader_epoch = leader_epoch;
     }
 
@@ -218,11 +194,7 @@ impl PartitionLog {
     ///
     /// # Errors
     /// Where the batch may not be appended; nothing was reserved.
-    pub fn plan_append(
-        &mut self,
-        batch: &CheckedBatch,
-        now_ms: i64,
-    ) -> Result<Append, AppendError> {
+    pub fn plan_append(&mut self, batch: &CheckedBatch, now_ms: i64) -> Result<Append, AppendError> {
         if self.truncating {
             return Err(AppendError::Truncating);
         }
@@ -235,10 +207,7 @@ impl PartitionLog {
         }
         let max_bytes = self.config.segment_bytes;
         if batch.len_bytes > max_bytes {
-            return Err(AppendError::LargerThanSegment {
-                len_bytes: batch.len_bytes,
-                max_bytes,
-            });
+            return Err(AppendError::LargerThanSegment { len_bytes: batch.len_bytes, max_bytes });
         }
         let base_offset = self.offsets.log_end;
         let last_offset = base_offset.plus(i64::from(batch.last_offset_delta));
@@ -246,25 +215,15 @@ impl PartitionLog {
             return Err(AppendError::NoOffsetsLeft);
         }
         let limits = self.config.segment_limits();
-        if self
-            .active()
-            .should_roll(batch.len_bytes, last_offset, &limits)
-        {
+        if self.active().should_roll(batch.len_bytes, last_offset, &limits) {
             let sealed = self.active().id();
-            return Ok(Append::Roll(RollPlan {
-                segment: SegmentId(base_offset),
-                sealed,
-                generation: self.generation,
-            }));
+            return Ok(Append::Roll(RollPlan { segment: SegmentId(base_offset), sealed, generation: self.generation }));
         }
 
         let log_append_time = self.config.log_append_time.then_some(now_ms);
         let max_timestamp = match log_append_time {
             Some(now_ms) => (TimestampMs(now_ms), base_offset),
-            None => (
-                batch.max_timestamp,
-                base_offset.plus(i64::from(batch.max_timestamp_offset_delta)),
-            ),
+            None => (batch.max_timestamp, base_offset.plus(i64::from(batch.max_timestamp_offset_delta))),
         };
         let producer = self.producers.reserve(batch, base_offset, max_timestamp.0);
         self.epochs_changed |= self.epochs.assign(self.leader_epoch, base_offset);
@@ -272,17 +231,8 @@ impl PartitionLog {
         let segment = active.id();
         let timestamps_before = (active.first_timestamp(), active.max_timestamp());
         let position_bytes = active.size_bytes();
-        active.reserve(
-            batch.len_bytes,
-            base_offset,
-            last_offset,
-            max_timestamp,
-            &limits,
-        );
-        let ends_at = Place {
-            segment,
-            position_bytes: active.size_bytes(),
-        };
+        active.reserve(batch.len_bytes, base_offset, last_offset, max_timestamp, &limits);
+        let ends_at = Place { segment, position_bytes: active.size_bytes() };
 
         let id = self.next_plan_id;
         self.next_plan_id += 1;
@@ -291,18 +241,12 @@ impl PartitionLog {
             done: false,
             base_offset,
             last_offset,
-            begins_at: Place {
-                segment,
-                position_bytes,
-            },
+            begins_at: Place { segment, position_bytes },
             ends_at,
             producer,
             timestamps_before,
         });
-        self.offsets.set(LogOffsets {
-            log_end: last_offset.plus(1),
-            ..self.offsets
-        });
+        self.offsets.set(LogOffsets { log_end: last_offset.plus(1), ..self.offsets });
         Ok(Append::Plan(AppendPlan {
             id,
             generation: self.generation,
@@ -336,10 +280,7 @@ impl PartitionLog {
 
     /// The batch is written. Commits may come in any order; `written` moves over those without holes before them.
     pub fn commit_append(&mut self, plan: &AppendPlan) -> Committed {
-        let Ok(at) = self
-            .in_flight
-            .binary_search_by_key(&plan.id, |flight| flight.id)
-        else {
+        let Ok(at) = self.in_flight.binary_search_by_key(&plan.id, |flight| flight.id) else {
             return Committed::Failed;
         };
         assert!(!self.in_flight[at].done, "plan {} committed twice", plan.id);
@@ -349,32 +290,18 @@ impl PartitionLog {
             let Some(flight) = self.in_flight.pop_front() else {
                 break;
             };
-            assert!(
-                flight.base_offset >= written,
-                "plan {} goes back",
-                flight.id
-            );
+            assert!(flight.base_offset >= written, "plan {} goes back", flight.id);
             written = flight.last_offset.plus(1);
             self.written_at = flight.ends_at;
             self.not_durable.push_back((written, flight.ends_at));
             if self.newest.len() == NEWEST_KEPT {
                 self.newest.pop_front();
             }
-            let Place {
-                segment,
-                position_bytes,
-            } = flight.begins_at;
-            self.newest.push_back(ReadHint {
-                offset: flight.base_offset,
-                segment,
-                position_bytes,
-            });
+            let Place { segment, position_bytes } = flight.begins_at;
+            self.newest.push_back(ReadHint { offset: flight.base_offset, segment, position_bytes });
         }
         let advanced = written > self.offsets.written;
-        self.offsets.set(LogOffsets {
-            written,
-            ..self.offsets
-        });
+        self.offsets.set(LogOffsets { written, ..self.offsets });
         Committed::Written { written, advanced }
     }
 
@@ -382,10 +309,7 @@ impl PartitionLog {
     /// is planned. `None` where an earlier failure took the plan with it already.
     #[must_use]
     pub fn fail_append(&mut self, plan: &AppendPlan) -> Option<Truncate> {
-        let at = self
-            .in_flight
-            .binary_search_by_key(&plan.id, |flight| flight.id)
-            .ok()?;
+        let at = self.in_flight.binary_search_by_key(&plan.id, |flight| flight.id).ok()?;
         assert!(!self.in_flight[at].done, "plan {} was committed", plan.id);
         let first = &self.in_flight[at];
         let (cut, end) = (first.begins_at, first.base_offset);
@@ -401,23 +325,12 @@ impl PartitionLog {
                 remove.extend(self.segments.pop().map(|segment| segment.id()));
             }
             let (first_timestamp, max_timestamp) = flight.timestamps_before;
-            self.active_mut().take_back_from(
-                flight.begins_at.position_bytes,
-                first_timestamp,
-                max_timestamp,
-            );
+            self.active_mut().take_back_from(flight.begins_at.position_bytes, first_timestamp, max_timestamp);
         }
-        assert_eq!(
-            self.active().id(),
-            cut.segment,
-            "the cut is in the active segment"
-        );
+        assert_eq!(self.active().id(), cut.segment, "the cut is in the active segment");
         assert!(end >= self.offsets.written, "a written batch is never cut");
         self.epochs_changed |= self.epochs.truncate_from_end(end);
-        self.offsets.set(LogOffsets {
-            log_end: end,
-            ..self.offsets
-        });
+        self.offsets.set(LogOffsets { log_end: end, ..self.offsets });
         self.generation += 1;
         self.truncating = true;
         Some(Truncate {
@@ -441,29 +354,20 @@ impl PartitionLog {
         if self.offsets.durable >= self.offsets.written {
             return None;
         }
-        let first = self
-            .segments
-            .partition_point(|segment| segment.base_offset() <= self.offsets.durable);
+        let first = self.segments.partition_point(|segment| segment.base_offset() <= self.offsets.durable);
         let segments = self.segments[first.saturating_sub(1)..]
             .iter()
             .map(Segment::id)
             .filter(|segment| *segment <= self.written_at.segment)
             .collect();
-        Some(SyncPlan {
-            segments,
-            end: self.offsets.written,
-        })
+        Some(SyncPlan { segments, end: self.offsets.written })
     }
 
     /// All below `end` (from a [`SyncPlan`] or a commit) is on stable storage, or durable in the sense of the mode in
     /// force. Moves the high watermark with it; true where that moved.
     pub fn durable(&mut self, end: Offset) -> bool {
         let mut reached = None;
-        while self
-            .not_durable
-            .front()
-            .is_some_and(|(batch_end, _)| *batch_end <= end)
-        {
+        while self.not_durable.front().is_some_and(|(batch_end, _)| *batch_end <= end) {
             reached = self.not_durable.pop_front();
         }
         let Some((durable, at)) = reached else {
@@ -471,12 +375,7 @@ impl PartitionLog {
         };
         assert!(durable > self.offsets.durable, "durable goes back");
         self.high_watermark_at = at;
-        self.offsets.set(LogOffsets {
-            durable,
-            high_watermark: durable,
-            last_stable: durable,
-            ..self.offsets
-        });
+        self.offsets.set(LogOffsets { durable, high_watermark: durable, last_stable: durable, ..self.offsets });
         true
     }
 
@@ -493,9 +392,7 @@ impl PartitionLog {
 
     fn take_entries(&mut self, all: bool) -> Vec<IndexWrite> {
         let (active, written_at) = (self.active().id(), self.written_at);
-        let first = self
-            .segments
-            .partition_point(|segment| segment.id() < self.index_written_below);
+        let first = self.segments.partition_point(|segment| segment.id() < self.index_written_below);
         let mut writes = Vec::new();
         for segment in &mut self.segments[first..] {
             let id = segment.id();
@@ -505,15 +402,8 @@ impl PartitionLog {
                 std::cmp::Ordering::Greater => 0,
             };
             let sealed = id != active;
-            if let Some((position_bytes, bytes)) = segment
-                .index_mut()
-                .take_writes(written_bytes, all || sealed)
-            {
-                writes.push(IndexWrite {
-                    segment: id,
-                    position_bytes,
-                    bytes,
-                });
+            if let Some((position_bytes, bytes)) = segment.index_mut().take_writes(written_bytes, all || sealed) {
+                writes.push(IndexWrite { segment: id, position_bytes, bytes });
             }
             // Where all of a sealed segment is written, nothing can come back to it.
             if sealed && written_bytes == segment.size_bytes() && id <= written_at.segment {
@@ -544,18 +434,12 @@ impl PartitionLog {
 
     /// First offset of the log with its epoch (ListOffsets -2).
     pub fn earliest(&self) -> (Offset, Option<LeaderEpoch>) {
-        (
-            self.offsets.log_start,
-            self.epochs.epoch_of(self.offsets.log_start),
-        )
+        (self.offsets.log_start, self.epochs.epoch_of(self.offsets.log_start))
     }
 
     /// First offset on this machine's disk with its epoch (ListOffsets -4).
     pub fn earliest_local(&self) -> (Offset, Option<LeaderEpoch>) {
-        (
-            self.offsets.local_log_start,
-            self.epochs.epoch_of(self.offsets.local_log_start),
-        )
+        (self.offsets.local_log_start, self.epochs.epoch_of(self.offsets.local_log_start))
     }
 
     /// Offset after the last one that a reader may see, with the epoch of new records (ListOffsets -1).
@@ -585,33 +469,18 @@ impl PartitionLog {
         bound: ReadBound,
     ) -> Result<Lookup, ReadError> {
         if from < self.offsets.log_start || from > self.offsets.written {
-            return Err(ReadError::OutOfRange {
-                log_start: self.offsets.log_start,
-                end: self.offsets.written,
-            });
+            return Err(ReadError::OutOfRange { log_start: self.offsets.log_start, end: self.offsets.written });
         }
         if from < self.offsets.local_log_start {
-            return Err(ReadError::BelowLocalStart {
-                local_log_start: self.offsets.local_log_start,
-            });
+            return Err(ReadError::BelowLocalStart { local_log_start: self.offsets.local_log_start });
         }
-        let want = Want {
-            from,
-            max_bytes,
-            min_one_batch,
-        };
+        let want = Want { from, max_bytes, min_one_batch };
         let (end, end_at) = self.bound(bound);
-        let after = self
-            .segments
-            .partition_point(|segment| segment.base_offset() <= from);
+        let after = self.segments.partition_point(|segment| segment.base_offset() <= from);
         let at = after.saturating_sub(1);
         let view = self.view(at, end, end_at);
         let next = (after < self.segments.len()).then(|| self.view(after, end, end_at));
-        let start = if from >= end {
-            Start::Empty
-        } else {
-            self.find(&want, at, &view)
-        };
+        let start = if from >= end { Start::Empty } else { self.find(&want, at, &view) };
         Ok(Lookup::new(want, view, next, start))
     }
 
@@ -640,77 +509,43 @@ impl PartitionLog {
                 .map(|hint| hint.position_bytes)
                 .or_else(|| {
                     let tail = index.tail();
-                    let entry = tail.get(
-                        tail.partition_point(|entry| entry.first <= relative)
-                            .checked_sub(1)?,
-                    )?;
+                    let entry = tail.get(tail.partition_point(|entry| entry.first <= relative).checked_sub(1)?)?;
                     (relative <= entry.last).then_some(u64::from(entry.position))
                 })
         };
         if let Some(position_bytes) = exact {
-            let end = self.last_boundary(
-                at,
-                position_bytes,
-                u64::from(want.max_bytes),
-                view.readable_bytes,
-            );
-            return Start::Found(Found {
-                position_bytes,
-                first_batch: None,
-                end,
-            });
+            let end = self.last_boundary(at, position_bytes, u64::from(want.max_bytes), view.readable_bytes);
+            return Start::Found(Found { position_bytes, first_batch: None, end });
         }
         let tail = index.tail();
-        if let Some(entry) = tail
-            .partition_point(|entry| entry.last <= relative)
-            .checked_sub(1)
-            .and_then(|at| tail.get(at))
+        if let Some(entry) =
+            tail.partition_point(|entry| entry.last <= relative).checked_sub(1).and_then(|at| tail.get(at))
         {
-            return Start::Scan {
-                position_bytes: u64::from(entry.position),
-            };
+            return Start::Scan { position_bytes: u64::from(entry.position) };
         }
         match index.last_flushed() {
-            Some(last) if last.relative_offset <= relative => Start::Scan {
-                position_bytes: u64::from(last.position_bytes),
-            },
-            Some(last) => Start::Index {
-                entries: index.narrow(relative),
-                last,
-            },
+            Some(last) if last.relative_offset <= relative => {
+                Start::Scan { position_bytes: u64::from(last.position_bytes) }
+            }
+            Some(last) => Start::Index { entries: index.narrow(relative), last },
             None => Start::Scan { position_bytes: 0 },
         }
     }
 
     /// The last beginning of a batch that is known within `max_bytes` after `position_bytes`, in segment number `at`.
-    fn last_boundary(
-        &self,
-        at: usize,
-        position_bytes: u64,
-        max_bytes: u64,
-        readable_bytes: u64,
-    ) -> Option<ReadHint> {
+    fn last_boundary(&self, at: usize, position_bytes: u64, max_bytes: u64, readable_bytes: u64) -> Option<ReadHint> {
         let segment = &self.segments[at];
         let limit = position_bytes.saturating_add(max_bytes).min(readable_bytes);
-        let newest = self
-            .newest
-            .iter()
-            .rev()
-            .find(|known| known.segment == segment.id() && known.position_bytes <= limit);
+        let newest =
+            self.newest.iter().rev().find(|known| known.segment == segment.id() && known.position_bytes <= limit);
         let tail = segment.index().tail();
-        let indexed = tail
-            .partition_point(|entry| u64::from(entry.position) <= limit)
-            .checked_sub(1);
+        let indexed = tail.partition_point(|entry| u64::from(entry.position) <= limit).checked_sub(1);
         let indexed = indexed.and_then(|at| tail.get(at)).map(|entry| ReadHint {
             offset: segment.base_offset().plus(i64::from(entry.first)),
             segment: segment.id(),
             position_bytes: u64::from(entry.position),
         });
-        let best = newest
-            .copied()
-            .into_iter()
-            .chain(indexed)
-            .max_by_key(|known| known.position_bytes)?;
+        let best = newest.copied().into_iter().chain(indexed).max_by_key(|known| known.position_bytes)?;
         (best.position_bytes > position_bytes).then_some(best)
     }
 
@@ -718,38 +553,22 @@ impl PartitionLog {
     fn view(&self, at: usize, end: Offset, end_at: Place) -> SegmentView {
         let segment = &self.segments[at];
         let id = segment.id();
-        let hint = |offset, segment, position_bytes| {
-            Some(ReadHint {
-                offset,
-                segment,
-                position_bytes,
-            })
-        };
+        let hint = |offset, segment, position_bytes| Some(ReadHint { offset, segment, position_bytes });
         let (readable_bytes, after) = match id.cmp(&end_at.segment) {
             std::cmp::Ordering::Less => (
                 segment.size_bytes(),
-                self.segments
-                    .get(at + 1)
-                    .and_then(|next| hint(next.base_offset(), next.id(), 0)),
+                self.segments.get(at + 1).and_then(|next| hint(next.base_offset(), next.id(), 0)),
             ),
-            std::cmp::Ordering::Equal => {
-                (end_at.position_bytes, hint(end, id, end_at.position_bytes))
-            }
+            std::cmp::Ordering::Equal => (end_at.position_bytes, hint(end, id, end_at.position_bytes)),
             std::cmp::Ordering::Greater => (0, None),
         };
-        SegmentView {
-            id,
-            readable_bytes,
-            after,
-        }
+        SegmentView { id, readable_bytes, after }
     }
 
     fn bound(&self, bound: ReadBound) -> (Offset, Place) {
         match bound {
             // Without transactions the last stable offset is the high watermark.
-            ReadBound::HighWatermark | ReadBound::LastStable => {
-                (self.offsets.high_watermark, self.high_watermark_at)
-            }
+            ReadBound::HighWatermark | ReadBound::LastStable => (self.offsets.high_watermark, self.high_watermark_at),
             ReadBound::Written => (self.offsets.written, self.written_at),
         }
     }
@@ -759,9 +578,7 @@ impl PartitionLog {
     }
 
     fn active_mut(&mut self) -> &mut Segment {
-        self.segments
-            .last_mut()
-            .expect("a log has an active segment")
+        self.segments.last_mut().expect("a log has an active segment")
     }
 }
 

@@ -14,10 +14,5 @@ pub fn parse(text: &str) -> Option<TopicId> {
     if version.trim() != "0" {
         return None;
     }
-    lines
-        .next()?
-        .strip_prefix("topic_id: ")?
-        .trim()
-        .parse()
-        .ok()
+    lines.next()?.strip_prefix("topic_id: ")?.trim().parse().ok()
 }

@@ -69,11 +69,7 @@ pub struct AppendPlan {
 impl AppendPlan {
     /// Stamps the batch in place with all that the plan says. `batch` is exactly the batch.
     pub fn stamp(&self, batch: &mut [u8]) {
-        assert_eq!(
-            batch.len(),
-            self.len_bytes as usize,
-            "the plan is of another batch"
-        );
+        assert_eq!(batch.len(), self.len_bytes as usize, "the plan is of another batch");
         crate::record::batch::stamp(batch, self.base_offset, self.leader_epoch);
         let max_timestamp = self.log_append_time.map_or(self.max_timestamp, TimestampMs);
         crate::record::batch::stamp_timestamp(batch, self.log_append_time.is_some(), max_timestamp);

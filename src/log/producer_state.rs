@@ -92,29 +92,20 @@ impl ProducerStates {
     /// Judges a batch against all that was planned before it.
     pub(in crate::log) fn check(&self, batch: &CheckedBatch) -> Result<Sequence, AppendError> {
         let producer_id = batch.producer_id;
-        let Some(known) = producer_id
-            .is_some()
-            .then(|| self.producers.get(&producer_id))
-            .flatten()
-        else {
+        let Some(known) = producer_id.is_some().then(|| self.producers.get(&producer_id)).flatten() else {
             // A producer that is not known may begin anywhere: its earlier batches may be gone.
             return Ok(Sequence::Next);
         };
         if batch.producer_epoch < known.epoch {
             let (epoch, current) = (batch.producer_epoch, known.epoch);
-            return Err(AppendError::InvalidProducerEpoch {
-                producer_id,
-                epoch,
-                current,
-            });
+            return Err(AppendError::InvalidProducerEpoch { producer_id, epoch, current });
         }
         let expected = if batch.producer_epoch > known.epoch {
             0
         } else {
             let last_sequence = sequence_after(batch.base_sequence, batch.last_offset_delta);
-            let same = |kept: &&KeptBatch| {
-                kept.first_sequence == batch.base_sequence && kept.last_sequence == last_sequence
-            };
+            let same =
+                |kept: &&KeptBatch| kept.first_sequence == batch.base_sequence && kept.last_sequence == last_sequence;
             if let Some(kept) = known.batches().iter().find(same) {
                 return Ok(Sequence::Duplicate(*kept));
             }
@@ -124,11 +115,7 @@ impl ProducerStates {
             }
         };
         if batch.base_sequence != expected {
-            return Err(AppendError::OutOfOrderSequence {
-                producer_id,
-                sequence: batch.base_sequence,
-                expected,
-            });
+            return Err(AppendError::OutOfOrderSequence { producer_id, sequence: batch.base_sequence, expected });
         }
         Ok(Sequence::Next)
     }
@@ -163,10 +150,7 @@ impl ProducerStates {
             offset_delta: batch.last_offset_delta,
             timestamp,
         });
-        Some(ProducerUndo {
-            producer_id,
-            before,
-        })
+        Some(ProducerUndo { producer_id, before })
     }
 
     /// Takes a reservation back; the latest first.
@@ -180,8 +164,7 @@ impl ProducerStates {
     /// Forgets producers whose latest batch is `producer.id.expiration.ms` old; says how many.
     pub fn expire(&mut self, now_ms: i64, expiration_ms: i64) -> usize {
         let before = self.producers.len();
-        self.producers
-            .retain(|_, state| now_ms.saturating_sub(state.last_timestamp.0) < expiration_ms);
+        self.producers.retain(|_, state| now_ms.saturating_sub(state.last_timestamp.0) < expiration_ms);
         before - self.producers.len()
     }
 

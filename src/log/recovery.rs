@@ -58,11 +58,7 @@ pub async fn open_partition(
 ///
 /// # Errors
 /// Where the disk refuses.
-pub async fn create_partition(
-    _io: &Io,
-    _folder: &Path,
-    _topic_id: TopicId,
-) -> Result<RecoveredLog, RecoveryError> {
+pub async fn create_partition(_io: &Io, _folder: &Path, _topic_id: TopicId) -> Result<RecoveredLog, RecoveryError> {
     Ok(RecoveredLog::default())
 }
 

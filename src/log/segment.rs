@@ -27,13 +27,7 @@ pub(in crate::log) struct SegmentLimits {
 impl Segment {
     /// A new, empty segment.
     pub(in crate::log) fn new(id: SegmentId) -> Self {
-        Self {
-            id,
-            size_bytes: 0,
-            index: OffsetIndex::default(),
-            first_timestamp: None,
-            max_timestamp: None,
-        }
+        Self { id, size_bytes: 0, index: OffsetIndex::default(), first_timestamp: None, max_timestamp: None }
     }
 
     /// A segment that is on disk.
@@ -44,13 +38,7 @@ impl Segment {
         first_timestamp: Option<TimestampMs>,
         max_timestamp: Option<(TimestampMs, Offset)>,
     ) -> Self {
-        Self {
-            id,
-            size_bytes,
-            index,
-            first_timestamp,
-            max_timestamp,
-        }
+        Self { id, size_bytes, index, first_timestamp, max_timestamp }
     }
 
     /// Its name.
@@ -89,25 +77,17 @@ impl Segment {
 
     /// `offset` less the base offset, where the index can hold it.
     pub(in crate::log) fn relative(&self, offset: Offset) -> Option<u32> {
-        u32::try_from(offset.since(self.base_offset()))
-            .ok()
-            .filter(|relative| *relative <= RELATIVE_OFFSET_MAX)
+        u32::try_from(offset.since(self.base_offset())).ok().filter(|relative| *relative <= RELATIVE_OFFSET_MAX)
     }
 
     /// True where a batch of `len_bytes` that ends at `last_offset` must go to the next segment. Never for an empty
     /// segment: the next one would be no better. Kafka's `LogSegment.shouldRoll`, without time.
-    pub(in crate::log) fn should_roll(
-        &self,
-        len_bytes: u32,
-        last_offset: Offset,
-        limits: &SegmentLimits,
-    ) -> bool {
+    pub(in crate::log) fn should_roll(&self, len_bytes: u32, last_offset: Offset, limits: &SegmentLimits) -> bool {
         if self.size_bytes == 0 {
             return false;
         }
         let room_bytes = u64::from(limits.segment_bytes.saturating_sub(len_bytes));
-        let entries_max =
-            limits.segment_index_bytes / crate::log::offset_index::INDEX_ENTRY_BYTES as u32;
+        let entries_max = limits.segment_index_bytes / crate::log::offset_index::INDEX_ENTRY_BYTES as u32;
         self.size_bytes > room_bytes
             || self.index.entry_count() >= entries_max
             || self.relative(last_offset).is_none()
@@ -126,22 +106,14 @@ impl Segment {
         // Bytes since the last entry's batch, that batch included. (Kafka counts anew after a restart.)
         let since = self.size_bytes - self.index.last_position().map_or(0, u64::from);
         if since > u64::from(limits.index_interval_bytes)
-            && let (Some(first), Some(last)) =
-                (self.relative(first_offset), self.relative(last_offset))
+            && let (Some(first), Some(last)) = (self.relative(first_offset), self.relative(last_offset))
             && let Ok(position) = u32::try_from(self.size_bytes)
         {
-            self.index.push(TailEntry {
-                first,
-                last,
-                position,
-            });
+            self.index.push(TailEntry { first, last, position });
         }
         self.size_bytes += u64::from(len_bytes);
         self.first_timestamp.get_or_insert(max_timestamp.0);
-        if self
-            .max_timestamp
-            .is_none_or(|(known, _)| max_timestamp.0 > known)
-        {
+        if self.max_timestamp.is_none_or(|(known, _)| max_timestamp.0 > known) {
             self.max_timestamp = Some(max_timestamp);
         }
     }
@@ -153,11 +125,7 @@ impl Segment {
         first_timestamp: Option<TimestampMs>,
         max_timestamp: Option<(TimestampMs, Offset)>,
     ) {
-        assert!(
-            position_bytes <= self.size_bytes,
-            "cut at {position_bytes} of {}",
-            self.size_bytes
-        );
+        assert!(position_bytes <= self.size_bytes, "cut at {position_bytes} of {}", self.size_bytes);
         self.size_bytes = position_bytes;
         self.index.take_back_from(position_bytes);
         self.first_timestamp = first_timestamp;

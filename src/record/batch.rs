@@ -91,9 +91,7 @@ pub fn batch_len_bytes(bytes: &[u8]) -> Result<u32, BatchError> {
         return Err(Invalidity::NoBatch.into());
     };
     match u32::try_from(length) {
-        Ok(length) if length as usize + LEN_PREFIX_BYTES >= HEADER_BYTES => {
-            Ok(length + LEN_PREFIX_BYTES as u32)
-        }
+        Ok(length) if length as usize + LEN_PREFIX_BYTES >= HEADER_BYTES => Ok(length + LEN_PREFIX_BYTES as u32),
         _ => Err(Corruption::Length.into()),
     }
 }
@@ -137,9 +135,7 @@ pub struct Crc32c {
 impl Crc32c {
     /// Of no bytes yet.
     pub fn new() -> Self {
-        Self {
-            digest: Digest::new(CrcAlgorithm::Crc32Iscsi),
-        }
+        Self { digest: Digest::new(CrcAlgorithm::Crc32Iscsi) }
     }
 
     /// Takes the next bytes in.
@@ -170,11 +166,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 /// # Panics
 /// Where `batch` is shorter than a header: only checked batches are stamped.
 pub fn stamp(batch: &mut [u8], base_offset: Offset, leader_epoch: LeaderEpoch) {
-    assert!(
-        batch.len() >= HEADER_BYTES,
-        "a checked batch has a header, not {} bytes",
-        batch.len()
-    );
+    assert!(batch.len() >= HEADER_BYTES, "a checked batch has a header, not {} bytes", batch.len());
     put(batch, BASE_OFFSET_AT, base_offset.0.to_be_bytes());
     put(batch, LEADER_EPOCH_AT, leader_epoch.0.to_be_bytes());
 }
@@ -185,11 +177,7 @@ pub fn stamp(batch: &mut [u8], base_offset: Offset, leader_epoch: LeaderEpoch) {
 /// # Panics
 /// Where `batch` is shorter than a header: only checked batches are stamped.
 pub fn stamp_timestamp(batch: &mut [u8], log_append_time: bool, max_timestamp: TimestampMs) {
-    assert!(
-        batch.len() >= HEADER_BYTES,
-        "a checked batch has a header, not {} bytes",
-        batch.len()
-    );
+    assert!(batch.len() >= HEADER_BYTES, "a checked batch has a header, not {} bytes", batch.len());
     let old = i16_at(batch, ATTRIBUTES_AT).unwrap_or_default();
     let old_max = i64_at(batch, MAX_TIMESTAMP_AT).unwrap_or_default();
     if Attributes(old).is_log_append_time() == log_append_time && old_max == max_timestamp.0 {
@@ -197,11 +185,7 @@ pub fn stamp_timestamp(batch: &mut [u8], log_append_time: bool, max_timestamp: T
     }
     // As Kafka does, unknown bits are not kept.
     let kept = old & (COMPRESSION_BITS | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT);
-    let new = if log_append_time {
-        kept | LOG_APPEND_TIME_BIT
-    } else {
-        kept
-    };
+    let new = if log_append_time { kept | LOG_APPEND_TIME_BIT } else { kept };
     put(batch, ATTRIBUTES_AT, new.to_be_bytes());
     put(batch, MAX_TIMESTAMP_AT, max_timestamp.0.to_be_bytes());
     stamp_crc(batch);
@@ -212,11 +196,7 @@ pub fn stamp_timestamp(batch: &mut [u8], log_append_time: bool, max_timestamp: T
 /// # Panics
 /// Where `batch` is shorter than a header.
 pub fn stamp_crc(batch: &mut [u8]) {
-    assert!(
-        batch.len() >= HEADER_BYTES,
-        "a batch has a header, not {} bytes",
-        batch.len()
-    );
+    assert!(batch.len() >= HEADER_BYTES, "a batch has a header, not {} bytes", batch.len());
     let crc = crc32c(&batch[CRC_COVERS_FROM..]);
     put(batch, CRC_AT, crc.to_be_bytes());
 }
@@ -224,12 +204,7 @@ pub fn stamp_crc(batch: &mut [u8]) {
 /// The sequence number `count` after `sequence`: they wrap from 2^31-1 to 0.
 pub fn sequence_after(sequence: i32, count: i32) -> i32 {
     let sum = i64::from(sequence) + i64::from(count);
-    i32::try_from(if sum > i64::from(i32::MAX) {
-        sum - i64::from(i32::MAX) - 1
-    } else {
-        sum
-    })
-    .unwrap_or(i32::MAX)
+    i32::try_from(if sum > i64::from(i32::MAX) { sum - i64::from(i32::MAX) - 1 } else { sum }).unwrap_or(i32::MAX)
 }
 
 fn put<const N: usize>(batch: &mut [u8], at: usize, bytes: [u8; N]) {

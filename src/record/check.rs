@@ -1,8 +1,7 @@
 //! The checks that Kafka makes on a produced batch, in slices.
 
 use crate::record::batch::{
-    Attributes, BatchHeader, CRC_COVERS_FROM, Crc32c, HEADER_BYTES, LEN_PREFIX_BYTES,
-    batch_len_bytes, parse_header,
+    Attributes, BatchHeader, CRC_COVERS_FROM, Crc32c, HEADER_BYTES, LEN_PREFIX_BYTES, batch_len_bytes, parse_header,
 };
 use crate::record::batch_error::{BatchError, Corruption, Invalidity};
 use crate::record::compression::Compression;
@@ -116,17 +115,9 @@ pub struct DeepCheck {
 }
 
 enum Stage {
-    Crc {
-        digest: Crc32c,
-        at: usize,
-    },
-    Records {
-        at: usize,
-    },
-    Compressed {
-        decompressor: Box<Decompressor>,
-        at: usize,
-    },
+    Crc { digest: Crc32c, at: usize },
+    Records { at: usize },
+    Compressed { decompressor: Box<Decompressor>, at: usize },
 }
 
 impl DeepCheck {
@@ -150,21 +141,10 @@ impl DeepCheck {
             return Err(Invalidity::BaseOffset.into());
         }
         if header.len_bytes > limits.max_message_bytes {
-            return Err(BatchError::TooLarge {
-                len_bytes: header.len_bytes,
-                max_bytes: limits.max_message_bytes,
-            });
+            return Err(BatchError::TooLarge { len_bytes: header.len_bytes, max_bytes: limits.max_message_bytes });
         }
-        let stage = Stage::Crc {
-            digest: Crc32c::new(),
-            at: CRC_COVERS_FROM,
-        };
-        Ok(Self {
-            limits: *limits,
-            header,
-            tally: RecordTally::new(&header, limits),
-            stage,
-        })
+        let stage = Stage::Crc { digest: Crc32c::new(), at: CRC_COVERS_FROM };
+        Ok(Self { limits: *limits, header, tally: RecordTally::new(&header, limits), stage })
     }
 
     /// Goes on with at most about `budget_bytes` of (decompressed) bytes. `records` is the same as at the beginning.
@@ -172,16 +152,12 @@ impl DeepCheck {
     /// # Errors
     /// In Kafka's order: CRC, codec, counts and flags, the records within, timestamps and keys, segment size.
     pub fn step(&mut self, records: &[u8], budget_bytes: usize) -> Result<Progress, BatchError> {
-        let batch = records
-            .get(..self.header.len_bytes as usize)
-            .ok_or(Invalidity::NoBatch)?;
+        let batch = records.get(..self.header.len_bytes as usize).ok_or(Invalidity::NoBatch)?;
         let mut budget_bytes = budget_bytes.max(1);
         loop {
             match &mut self.stage {
                 Stage::Crc { digest, at } => {
-                    let end = batch.len().min(
-                        at.saturating_add(budget_bytes.saturating_mul(CRC_BYTES_A_BUDGET_BYTE)),
-                    );
+                    let end = batch.len().min(at.saturating_add(budget_bytes.saturating_mul(CRC_BYTES_A_BUDGET_BYTE)));
                     digest.update(&batch[*at..end]);
                     *at = end;
                     if end < batch.len() {
@@ -207,8 +183,7 @@ impl DeepCheck {
                     return self.finish();
                 }
                 Stage::Compressed { decompressor, at } => {
-                    let (used_bytes, made_bytes) =
-                        decompressor.step(&batch[*at..], &mut self.tally)?;
+                    let (used_bytes, made_bytes) = decompressor.step(&batch[*at..], &mut self.tally)?;
                     *at += used_bytes;
                     if *at >= batch.len() && made_bytes == 0 {
                         decompressor.finish(&mut self.tally)?;
@@ -230,10 +205,7 @@ impl DeepCheck {
         };
         // Kafka computes the range in 64 bits and the count apart from it.
         let offset_count = i64::from(header.last_offset_delta) + 1;
-        if offset_count <= 0
-            || header.record_count <= 0
-            || offset_count != i64::from(header.record_count)
-        {
+        if offset_count <= 0 || header.record_count <= 0 || offset_count != i64::from(header.record_count) {
             return Err(Invalidity::Count.into());
         }
         if header.attributes.is_control() {
@@ -244,10 +216,7 @@ impl DeepCheck {
         }
         Ok(match compression {
             Compression::None => Stage::Records { at: HEADER_BYTES },
-            codec => Stage::Compressed {
-                decompressor: Box::new(Decompressor::new(codec)?),
-                at: HEADER_BYTES,
-            },
+            codec => Stage::Compressed { decompressor: Box::new(Decompressor::new(codec)?), at: HEADER_BYTES },
         })
     }
 
@@ -257,10 +226,7 @@ impl DeepCheck {
         }
         if self.header.len_bytes > self.limits.segment_bytes {
             let (len_bytes, max_bytes) = (self.header.len_bytes, self.limits.segment_bytes);
-            return Err(BatchError::LargerThanSegment {
-                len_bytes,
-                max_bytes,
-            });
+            return Err(BatchError::LargerThanSegment { len_bytes, max_bytes });
         }
         let mut checked = CheckedBatch::from_header(&self.header);
         checked.max_timestamp = TimestampMs(self.tally.max_timestamp_ms);
@@ -299,10 +265,7 @@ impl RecordTally {
             consecutive: compressed,
             compact: limits.compact,
             base_timestamp_ms: header.base_timestamp.0,
-            fixed_timestamp_ms: header
-                .attributes
-                .is_log_append_time()
-                .then_some(header.max_timestamp.0),
+            fixed_timestamp_ms: header.attributes.is_log_append_time().then_some(header.max_timestamp.0),
             accepted_ms: (!limits.log_append_time).then_some(accepted),
             seen: 0,
             max_timestamp_ms: TimestampMs::NONE.0,
@@ -317,18 +280,14 @@ impl RecordTally {
     pub(in crate::record) fn add(&mut self, record: RecordSketch) {
         let timestamp_ms = match self.fixed_timestamp_ms {
             Some(fixed) => fixed,
-            None => self
-                .base_timestamp_ms
-                .wrapping_add(record.timestamp_delta_ms),
+            None => self.base_timestamp_ms.wrapping_add(record.timestamp_delta_ms),
         };
         if timestamp_ms > self.max_timestamp_ms {
             self.max_timestamp_ms = timestamp_ms;
             self.max_timestamp_offset_delta = record.offset_delta;
         }
         if record.keyless && self.compact && self.refused.is_none() {
-            self.refused = Some(BatchError::Keyless {
-                record_index: self.seen,
-            });
+            self.refused = Some(BatchError::Keyless { record_index: self.seen });
         }
         if let Some((from_ms, to_ms)) = self.accepted_ms
             && timestamp_ms != TimestampMs::NONE.0
@@ -336,10 +295,7 @@ impl RecordTally {
             // A bad timestamp is what Kafka reports where records were refused for several reasons.
             && !matches!(self.refused, Some(BatchError::Timestamp { .. }))
         {
-            self.refused = Some(BatchError::Timestamp {
-                record_index: self.seen,
-                timestamp_ms,
-            });
+            self.refused = Some(BatchError::Timestamp { record_index: self.seen, timestamp_ms });
         }
         if self.consecutive && i64::from(record.offset_delta) != i64::from(self.seen) {
             self.gap = true;
@@ -359,13 +315,9 @@ fn whole_batch_len_bytes(bytes: &[u8]) -> Result<Option<usize>, BatchError> {
     if bytes.len() < LEN_PREFIX_BYTES {
         return Ok(None);
     }
-    let length =
-        crate::record::batch::i32_at(bytes, crate::record::batch::BATCH_LENGTH_AT).unwrap_or(-1);
+    let length = crate::record::batch::i32_at(bytes, crate::record::batch::BATCH_LENGTH_AT).unwrap_or(-1);
     // The least length of any format; this format's own is checked after the magic.
-    let Some(length) = usize::try_from(length)
-        .ok()
-        .filter(|length| *length >= OLD_RECORD_OVERHEAD_BYTES)
-    else {
+    let Some(length) = usize::try_from(length).ok().filter(|length| *length >= OLD_RECORD_OVERHEAD_BYTES) else {
         return Err(Corruption::Length.into());
     };
     let Some(magic) = bytes.get(crate::record::batch::MAGIC_AT) else {

@@ -14,11 +14,7 @@ impl Decompressor {
         Ok(Self { _codec: codec })
     }
 
-    pub(in crate::record) fn step(
-        &mut self,
-        bytes: &[u8],
-        _: &mut RecordTally,
-    ) -> Result<(usize, usize), BatchError> {
+    pub(in crate::record) fn step(&mut self, bytes: &[u8], _: &mut RecordTally) -> Result<(usize, usize), BatchError> {
         Ok((bytes.len(), 0))
     }
 

@@ -116,11 +116,7 @@ impl fmt::Display for TopicId {
         let bits = u128::from_be_bytes(self.0);
         // 128 bits are 21 digits of 6 bits and one of 2 bits, whose low bits are zeros.
         for digit in 0..TOPIC_ID_TEXT_LEN {
-            let six = if digit < 21 {
-                (bits >> (122 - 6 * digit)) & 63
-            } else {
-                (bits & 3) << 4
-            };
+            let six = if digit < 21 { (bits >> (122 - 6 * digit)) & 63 } else { (bits & 3) << 4 };
             text.push(char::from(BASE64_URL[six as usize]));
         }
         f.write_str(&text)
@@ -137,15 +133,8 @@ impl FromStr for TopicId {
         }
         let mut bits: u128 = 0;
         for (at, digit) in digits.iter().enumerate() {
-            let six = BASE64_URL
-                .iter()
-                .position(|known| known == digit)
-                .ok_or(TopicIdError)? as u128;
-            bits = if at < 21 {
-                (bits << 6) | six
-            } else {
-                (bits << 2) | (six >> 4)
-            };
+            let six = BASE64_URL.iter().position(|known| known == digit).ok_or(TopicIdError)? as u128;
+            bits = if at < 21 { (bits << 6) | six } else { (bits << 2) | (six >> 4) };
             if at == 21 && six & 15 != 0 {
                 return Err(TopicIdError);
             }
@@ -187,13 +176,9 @@ mod tests {
         for id in [one, all, TopicId::ZERO, TopicId(*b"sixteen bytes ok")] {
             assert_eq!(id.to_string().parse(), Ok(id));
         }
-        for bad in [
-            "",
-            "AAAAAAAAAAAAAAAAAAAAA",
-            "AAAAAAAAAAAAAAAAAAAAAR",
-            "AAAAAAAAAAAAAAAAAAAA+A",
-            "AAAAAAAAAAAAAAAAAAAAAQ=",
-        ] {
+        for bad in
+            ["", "AAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAR", "AAAAAAAAAAAAAAAAAAAA+A", "AAAAAAAAAAAAAAAAAAAAAQ="]
+        {
             assert_eq!(bad.parse::<TopicId>(), Err(TopicIdError), "{bad}");
         }
     }

@@ -41,10 +41,7 @@ impl<'a> Record<'a> {
         let key = nullable_bytes(body, &mut at)?;
         let value = nullable_bytes(body, &mut at)?;
         let count = u32::try_from(varint(body, &mut at)?).ok()?;
-        let headers = Headers {
-            bytes: body.get(at..)?,
-            left: count,
-        };
+        let headers = Headers { bytes: body.get(at..)?, left: count };
         let mut rest = headers;
         for _ in 0..count {
             rest.next()?;
@@ -52,16 +49,7 @@ impl<'a> Record<'a> {
         if !rest.bytes.is_empty() {
             return None;
         }
-        Some((
-            Self {
-                timestamp_delta_ms,
-                offset_delta,
-                key,
-                value,
-                headers,
-            },
-            end,
-        ))
+        Some((Self { timestamp_delta_ms, offset_delta, key, value, headers }, end))
     }
 }
 
@@ -118,11 +106,7 @@ pub(in crate::record) fn sketch_record(bytes: &[u8], at: &mut usize) -> Option<R
         return None;
     }
     *at = end;
-    Some(RecordSketch {
-        timestamp_delta_ms,
-        offset_delta,
-        keyless: key_bytes < 0,
-    })
+    Some(RecordSketch { timestamp_delta_ms, offset_delta, keyless: key_bytes < 0 })
 }
 
 fn skip_headers(record: &[u8], mut cursor: usize, header_count: i32) -> Option<usize> {

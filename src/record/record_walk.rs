@@ -20,16 +20,9 @@ impl<'a> RecordWalk<'a> {
         if header.attributes.compression() != Some(crate::record::compression::Compression::None) {
             return Err(BatchError::Undecodable);
         }
-        let records = batch
-            .get(HEADER_BYTES..header.len_bytes as usize)
-            .ok_or(BatchError::Invalid(Invalidity::NoBatch))?;
-        Ok((
-            header,
-            Self {
-                records,
-                left: header.record_count,
-            },
-        ))
+        let records =
+            batch.get(HEADER_BYTES..header.len_bytes as usize).ok_or(BatchError::Invalid(Invalidity::NoBatch))?;
+        Ok((header, Self { records, left: header.record_count }))
     }
 }
 

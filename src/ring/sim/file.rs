@@ -136,7 +136,11 @@ impl SimFile {
         &self.open.node
     }
 
-    pub(in crate::ring) async fn read_at(&self, mut buffer: Buffer, position_bytes: u64) -> (io::Result<usize>, Buffer) {
+    pub(in crate::ring) async fn read_at(
+        &self,
+        mut buffer: Buffer,
+        position_bytes: u64,
+    ) -> (io::Result<usize>, Buffer) {
         let world = &self.open.world;
         // The page cache has it, as often as not.
         if world.random.coin() {

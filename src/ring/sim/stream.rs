@@ -130,11 +130,7 @@ impl SimStream {
 
     /// Bytes this turn may move.
     fn draw_budget(&self) -> usize {
-        if self.world.random.below(8) == 0 {
-            self.world.random.index(4096)
-        } else {
-            TURN_BYTES_MAX
-        }
+        if self.world.random.below(8) == 0 { self.world.random.index(4096) } else { TURN_BYTES_MAX }
     }
 
     /// Now and then a turn's budget is used up before anything has moved.

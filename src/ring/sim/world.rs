@@ -288,7 +288,11 @@ impl World {
         } else {
             let chosen = {
                 let cores = self.cores.borrow();
-                cores.iter().filter(|core| core.is_ready(now_ns)).nth(choice).map(|core| (core.state.clone(), core.io.clone()))
+                cores
+                    .iter()
+                    .filter(|core| core.is_ready(now_ns))
+                    .nth(choice)
+                    .map(|core| (core.state.clone(), core.io.clone()))
             };
             if let Some((state, io)) = chosen {
                 self.poll_core(&state, &io);
