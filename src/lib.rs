@@ -1,6 +1,10 @@
 #![doc = include_str!("../ARCHITECTURE.md")]
 
+pub mod api;
+pub mod control;
 pub mod log;
 pub mod record;
 pub mod ring;
+pub mod server;
+pub mod shard;
 pub mod wire;
