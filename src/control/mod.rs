@@ -5,6 +5,7 @@
 //! them, and hands each core a new [`snapshot::Snapshot`].
 
 pub mod broker_config;
+pub mod broker_config_table;
 pub mod catalog;
 pub mod catalog_error;
 pub mod catalog_file;
