@@ -14,11 +14,14 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use crate::ring::buffer::{Buffer, BufferPool};
-#[cfg(any(test, feature = "sim"))]
+use crate::ring::file::UringFile;
+use crate::ring::send::LoadedPipe;
+#[cfg(feature = "sim")]
 use crate::ring::sim::{SimCore, SimFile, SimListener, SimStream};
 use crate::ring::task::{Executor, TaskId, WaitList};
 use crate::ring::timer::{Nanos, Timers};
-use crate::ring::uring::{Uring, UringFile, UringListener, UringStream};
+use crate::ring::socket::{UringListener, UringStream};
+use crate::ring::uring::Uring;
 
 /// One core's view of the world. Cheap to clone; never leaves its thread.
 #[derive(Clone)]
@@ -36,7 +39,7 @@ struct Core {
 
 pub(in crate::ring) enum Driver {
     Uring(Uring),
-    #[cfg(any(test, feature = "sim"))]
+    #[cfg(feature = "sim")]
     Sim(SimCore),
 }
 
@@ -45,7 +48,7 @@ macro_rules! drive {
     ($on:expr, $kind:ident, $inner:ident => $call:expr) => {
         match $on {
             $kind::Uring($inner) => $call,
-            #[cfg(any(test, feature = "sim"))]
+            #[cfg(feature = "sim")]
             $kind::Sim($inner) => $call,
         }
     };
@@ -166,7 +169,7 @@ impl Io {
     pub async fn open(&self, path: &Path, how: OpenHow) -> io::Result<File> {
         match &self.core.driver {
             Driver::Uring(driver) => driver.open(self, path, how).await.map(File::Uring),
-            #[cfg(any(test, feature = "sim"))]
+            #[cfg(feature = "sim")]
             Driver::Sim(driver) => driver.open(self, path, how).await.map(File::Sim),
         }
     }
@@ -229,7 +232,7 @@ impl Io {
     pub fn listen(&self, address: SocketAddr) -> io::Result<Listener> {
         match &self.core.driver {
             Driver::Uring(driver) => driver.listen(self, address).map(Listener::Uring),
-            #[cfg(any(test, feature = "sim"))]
+            #[cfg(feature = "sim")]
             Driver::Sim(driver) => driver.listen(self, address).map(Listener::Sim),
         }
     }
@@ -242,7 +245,7 @@ impl Io {
     pub fn adopt_listener(&self, listener: std::net::TcpListener) -> io::Result<Listener> {
         match &self.core.driver {
             Driver::Uring(driver) => driver.adopt_listener(self, listener).map(Listener::Uring),
-            #[cfg(any(test, feature = "sim"))]
+            #[cfg(feature = "sim")]
             Driver::Sim(_) => Err(io::Error::from(io::ErrorKind::Unsupported)),
         }
     }
@@ -254,7 +257,7 @@ impl Io {
     pub async fn connect(&self, address: SocketAddr) -> io::Result<Stream> {
         match &self.core.driver {
             Driver::Uring(driver) => driver.connect(self, address).await.map(Stream::Uring),
-            #[cfg(any(test, feature = "sim"))]
+            #[cfg(feature = "sim")]
             Driver::Sim(driver) => driver.connect(self, address).await.map(Stream::Sim),
         }
     }
@@ -304,7 +307,7 @@ pub enum File {
     #[doc(hidden)]
     Uring(UringFile),
     #[doc(hidden)]
-    #[cfg(any(test, feature = "sim"))]
+    #[cfg(feature = "sim")]
     Sim(SimFile),
 }
 
@@ -353,7 +356,7 @@ pub enum Listener {
     #[doc(hidden)]
     Uring(UringListener),
     #[doc(hidden)]
-    #[cfg(any(test, feature = "sim"))]
+    #[cfg(feature = "sim")]
     Sim(SimListener),
 }
 
@@ -362,7 +365,7 @@ impl Listener {
     pub fn poll_accept(&self) -> Poll<io::Result<Stream>> {
         match self {
             Self::Uring(listener) => listener.poll_accept().map_ok(Stream::Uring),
-            #[cfg(any(test, feature = "sim"))]
+            #[cfg(feature = "sim")]
             Self::Sim(listener) => listener.poll_accept().map_ok(Stream::Sim),
         }
     }
@@ -378,7 +381,7 @@ pub enum Stream {
     #[doc(hidden)]
     Uring(UringStream),
     #[doc(hidden)]
-    #[cfg(any(test, feature = "sim"))]
+    #[cfg(feature = "sim")]
     Sim(SimStream),
 }
 
@@ -430,8 +433,10 @@ pub struct SendQueue {
     /// Bytes of the first part that were sent.
     pub(in crate::ring) sent_bytes: u64,
     pub(in crate::ring) queued_bytes: u64,
+    /// Up to here (counted as `sent_bytes`) the first part is known to be in the page cache.
+    pub(in crate::ring) resident_bytes: u64,
     /// What a driver keeps between calls (a pipe with residue).
-    pub(in crate::ring) pipe: Option<crate::ring::uring::LoadedPipe>,
+    pub(in crate::ring) pipe: Option<LoadedPipe>,
 }
 
 impl SendQueue {
