@@ -244,7 +244,10 @@ mod tests {
         });
         assert!(out_of_order > 50, "{out_of_order}");
         cuts(&[9; 100], &[write(0, 1, 10), write(10, 2, 10)], |seed, image| {
-            assert!(image[10] != 2 || image[0] == 1, "seed {seed}: a sector is written whole, as the page cache had it");
+            assert!(
+                image[10] != 2 || image[0] == 1,
+                "seed {seed}: a sector is written whole, as the page cache had it"
+            );
         });
     }
 
