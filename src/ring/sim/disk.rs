@@ -378,3 +378,288 @@ fn names(path: &Path) -> io::Result<Vec<String>> {
     }
     Ok(names)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::pin::Pin;
+
+    use crate::ring::buffer::Buffer;
+    use crate::ring::io::{File, Io, replace_file};
+    use crate::ring::sim::machine::Machine;
+    use crate::ring::sim::options::{Crash, SimOptions};
+    use crate::ring::sim::world::Sim;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    type Step = Pin<Box<dyn Future<Output = ()>>>;
+
+    async fn create(io: &Io, path: &str, contents: &[u8]) -> File {
+        let file = io.open(Path::new(path), OpenHow::CreateNew).await.expect("opens");
+        file.write_at(Buffer::from_vec(contents.to_vec()), 0).await.0.expect("writes");
+        file
+    }
+
+    async fn create_synced(io: &Io, path: &str, contents: &[u8]) {
+        create(io, path, contents).await.sync_data().await.expect("syncs");
+    }
+
+    async fn sync_dir(io: &Io, path: &str) {
+        io.sync_dir(Path::new(path)).await.expect("syncs");
+    }
+
+    async fn rename(io: &Io, from: &str, to: &str) {
+        io.rename(Path::new(from), Path::new(to)).await.expect("renames");
+    }
+
+    /// Folders /a and /b, with the durable file /a/old.
+    async fn prepare(io: &Io) {
+        for folder in ["/a", "/b"] {
+            io.create_dir(Path::new(folder)).await.expect("makes");
+        }
+        sync_dir(io, "/").await;
+        create_synced(io, "/a/old", b"old").await;
+        sync_dir(io, "/a").await;
+    }
+
+    /// All files as `path=contents`, zeros as `0`.
+    fn show(machine: &Machine) -> String {
+        let paths = ["/a/old", "/a/new", "/b/old", "/a/inner/new"];
+        let found = paths.iter().filter_map(|path| {
+            let text: String =
+                machine.peek(path)?.iter().map(|byte| if *byte == 0 { '0' } else { *byte as char }).collect();
+            Some(format!("{path}={text}"))
+        });
+        found.collect::<Vec<_>>().join(" ")
+    }
+
+    /// What a crash right after the steps may leave: exactly these, and each of them is seen.
+    struct Case {
+        name: &'static str,
+        crash: Crash,
+        steps: fn(Io) -> Step,
+        legal: &'static [&'static str],
+    }
+
+    #[test]
+    fn a_crash_leaves_every_legal_state_and_no_other() {
+        let cases = [
+            Case {
+                name: "written, not synced; folder synced",
+                crash: Crash::PowerCut,
+                steps: |io| {
+                    Box::pin(async move {
+                        create(&io, "/a/new", b"new").await;
+                        sync_dir(&io, "/a").await;
+                    })
+                },
+                legal: &["/a/old=old /a/new=new", "/a/old=old /a/new=", "/a/old=old /a/new=000"],
+            },
+            Case {
+                name: "synced; folder not synced",
+                crash: Crash::PowerCut,
+                steps: |io| Box::pin(async move { create_synced(&io, "/a/new", b"new").await }),
+                legal: &["/a/old=old /a/new=new", "/a/old=old"],
+            },
+            Case {
+                name: "synced; folder synced",
+                crash: Crash::PowerCut,
+                steps: |io| {
+                    Box::pin(async move {
+                        create_synced(&io, "/a/new", b"new").await;
+                        sync_dir(&io, "/a").await;
+                    })
+                },
+                legal: &["/a/old=old /a/new=new"],
+            },
+            Case {
+                name: "another folder synced",
+                crash: Crash::PowerCut,
+                steps: |io| {
+                    Box::pin(async move {
+                        create_synced(&io, "/a/new", b"new").await;
+                        sync_dir(&io, "/b").await;
+                    })
+                },
+                legal: &["/a/old=old /a/new=new", "/a/old=old"],
+            },
+            Case {
+                name: "renamed over the old one; folder not synced",
+                crash: Crash::PowerCut,
+                steps: |io| {
+                    Box::pin(async move {
+                        create_synced(&io, "/a/new", b"new").await;
+                        sync_dir(&io, "/a").await;
+                        rename(&io, "/a/new", "/a/old").await;
+                    })
+                },
+                legal: &["/a/old=old /a/new=new", "/a/old=new"],
+            },
+            Case {
+                name: "renamed over the old one without a sync of the data",
+                crash: Crash::PowerCut,
+                steps: |io| {
+                    Box::pin(async move {
+                        create(&io, "/a/new", b"new").await;
+                        rename(&io, "/a/new", "/a/old").await;
+                        sync_dir(&io, "/a").await;
+                    })
+                },
+                legal: &["/a/old=new", "/a/old=", "/a/old=000"],
+            },
+            Case {
+                name: "replaced as it should be",
+                crash: Crash::PowerCut,
+                steps: |io| {
+                    Box::pin(async move {
+                        replace_file(&io, Path::new("/a/old"), b"new".to_vec()).await.expect("replaces");
+                    })
+                },
+                legal: &["/a/old=new"],
+            },
+            Case {
+                name: "renamed to another folder",
+                crash: Crash::PowerCut,
+                steps: |io| Box::pin(async move { rename(&io, "/a/old", "/b/old").await }),
+                legal: &["/a/old=old", "/b/old=old"],
+            },
+            Case {
+                name: "removed",
+                crash: Crash::PowerCut,
+                steps: |io| Box::pin(async move { io.remove_file(Path::new("/a/old")).await.expect("removes") }),
+                legal: &["/a/old=old", ""],
+            },
+            Case {
+                name: "removed, folder synced",
+                crash: Crash::PowerCut,
+                steps: |io| {
+                    Box::pin(async move {
+                        io.remove_file(Path::new("/a/old")).await.expect("removes");
+                        sync_dir(&io, "/a").await;
+                    })
+                },
+                legal: &[""],
+            },
+            Case {
+                name: "a synced file in a synced folder whose own entry is not synced",
+                crash: Crash::PowerCut,
+                steps: |io| {
+                    Box::pin(async move {
+                        io.create_dir(Path::new("/a/inner")).await.expect("makes");
+                        create_synced(&io, "/a/inner/new", b"new").await;
+                        sync_dir(&io, "/a/inner").await;
+                    })
+                },
+                legal: &["/a/old=old /a/inner/new=new", "/a/old=old"],
+            },
+            Case {
+                name: "two creations keep their order",
+                crash: Crash::PowerCut,
+                steps: |io| {
+                    Box::pin(async move {
+                        create_synced(&io, "/a/new", b"new").await;
+                        io.remove_file(Path::new("/a/old")).await.expect("removes");
+                    })
+                },
+                legal: &["/a/old=old", "/a/old=old /a/new=new", "/a/new=new"],
+            },
+            Case {
+                name: "killed: the page cache survives",
+                crash: Crash::Kill,
+                steps: |io| {
+                    Box::pin(async move {
+                        create(&io, "/a/new", b"new").await;
+                        rename(&io, "/a/new", "/a/old").await;
+                    })
+                },
+                legal: &["/a/old=new"],
+            },
+            Case {
+                name: "stopped: what was begun is done",
+                crash: Crash::Stop,
+                steps: |io| {
+                    Box::pin(async move {
+                        let task = io.clone();
+                        io.spawn(async move { rename(&task, "/a/old", "/b/old").await });
+                        io.yield_now().await;
+                    })
+                },
+                legal: &["/b/old=old"],
+            },
+            Case {
+                name: "killed in the middle of a rename",
+                crash: Crash::Kill,
+                steps: |io| {
+                    Box::pin(async move {
+                        let task = io.clone();
+                        io.spawn(async move { rename(&task, "/a/old", "/b/old").await });
+                        io.yield_now().await;
+                    })
+                },
+                legal: &["/a/old=old", "/b/old=old"],
+            },
+        ];
+        for case in cases {
+            let mut seen = BTreeSet::new();
+            for seed in 0..300 {
+                let sim = Sim::new(SimOptions::calm(seed));
+                let machine = sim.machine();
+                let io = machine.core(0);
+                let task = io.clone();
+                let steps = case.steps;
+                let ran = sim.run(&io, SECOND_NS, async move {
+                    prepare(&task).await;
+                    steps(task.clone()).await;
+                });
+                ran.unwrap_or_else(|error| panic!("{}, seed {seed}: {error}", case.name));
+                machine.crash(case.crash);
+                let found = show(&machine);
+                assert!(case.legal.contains(&found.as_str()), "{}, seed {seed}: {found:?}", case.name);
+                // What is found after a power cut stays: another one takes nothing more.
+                machine.crash(Crash::PowerCut);
+                if case.crash == Crash::PowerCut {
+                    assert_eq!(found, show(&machine), "{}, seed {seed}", case.name);
+                }
+                seen.insert(found);
+            }
+            assert_eq!(seen.len(), case.legal.len(), "{}: only {seen:?} were seen", case.name);
+        }
+    }
+
+    #[test]
+    fn names_behave_as_on_linux() {
+        let sim = Sim::new(SimOptions::calm(1));
+        let io = sim.machine().core(0);
+        let task = io.clone();
+        let ran = sim.run(&io, SECOND_NS, async move {
+            let io = &task;
+            prepare(io).await;
+            let kind = |result: io::Result<()>| result.map_err(|error| error.kind());
+            let path = Path::new;
+            assert_eq!(kind(io.create_dir(path("/a")).await), Err(ErrorKind::AlreadyExists));
+            assert_eq!(kind(io.create_dir(path("/none/inner")).await), Err(ErrorKind::NotFound));
+            assert_eq!(kind(io.remove_dir(path("/a")).await), Err(ErrorKind::DirectoryNotEmpty));
+            assert_eq!(kind(io.remove_file(path("/a")).await), Err(ErrorKind::IsADirectory));
+            assert_eq!(kind(io.rename(path("/a"), path("/a/inner")).await), Err(ErrorKind::InvalidInput));
+            assert_eq!(kind(io.rename(path("/b"), path("/a")).await), Err(ErrorKind::DirectoryNotEmpty));
+            assert_eq!(kind(io.sync_dir(path("/none")).await), Err(ErrorKind::NotFound));
+            for (how, wanted) in [
+                (OpenHow::CreateNew, Err(ErrorKind::AlreadyExists)),
+                (OpenHow::Read, Ok(3)),
+                (OpenHow::ReadWriteOrCreate, Ok(3)),
+                (OpenHow::CreateOrTruncate, Ok(0)),
+            ] {
+                let found = match io.open(path("/a/old"), how).await {
+                    Ok(file) => file.len().await.map_err(|error| error.kind()),
+                    Err(error) => Err(error.kind()),
+                };
+                assert_eq!(found, wanted, "{how:?}");
+            }
+            io.rename(path("/a"), path("/b")).await.expect("an empty folder is replaced");
+            let entries = io.read_dir(path("/b")).await.expect("reads");
+            assert_eq!(entries, [DirEntry { name: "old".to_owned(), is_dir: false, len_bytes: 0 }]);
+        });
+        ran.expect("ends");
+    }
+}

@@ -303,3 +303,197 @@ const WRITE_PIECE_BYTES: usize = 256 * 1024;
 const FILE_BYTES_MAX: u64 = 4 << 30;
 const DIRTY_BYTES_MAX: u64 = 64 << 20;
 const DIRTY_COUNT_MAX: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use crate::ring::io::{File, OpenHow};
+    use crate::ring::sim::machine::Machine;
+    use crate::ring::sim::options::{Crash, Faults, SimOptions};
+    use crate::ring::sim::world::Sim;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// Runs `body` with a new, durable, empty file "/log".
+    fn with_file<F>(seed: u64, body: impl FnOnce(Io, File, Machine) -> F + 'static) -> (Sim, Machine)
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let sim = Sim::new(SimOptions::calm(seed));
+        let machine = sim.machine();
+        let io = machine.core(0);
+        let (task, its_machine) = (io.clone(), machine.clone());
+        let ran = sim.run(&io, 100 * SECOND_NS, async move {
+            let file = task.open(Path::new("/log"), OpenHow::CreateNew).await.expect("opens");
+            task.sync_dir(Path::new("/")).await.expect("syncs");
+            body(task, file, its_machine).await;
+        });
+        ran.unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}", sim.trace_tail()));
+        (sim, machine)
+    }
+
+    async fn write(file: &File, position_bytes: u64, bytes: Vec<u8>) -> io::Result<()> {
+        file.write_at(Buffer::from_vec(bytes), position_bytes).await.0
+    }
+
+    /// Polls once, then drops: a wait that is cancelled. True where it was over at once.
+    async fn poll_once(future: impl Future) -> bool {
+        let mut future = pin!(future);
+        poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await
+    }
+
+    #[test]
+    fn a_small_write_is_done_at_its_first_poll() {
+        with_file(1, async |_, file, machine| {
+            for (index, byte) in [1, 2, 3].into_iter().enumerate() {
+                assert!(poll_once(file.write_at(Buffer::from_vec(vec![byte; 10]), index as u64 * 5)).await);
+            }
+            let wanted = [[1; 5], [2; 5], [3; 5], [3; 5]].concat();
+            assert_eq!(machine.peek("/log"), Some(wanted));
+        });
+    }
+
+    #[test]
+    fn reads_stop_at_the_end_of_the_file() {
+        for seed in 0..20 {
+            with_file(seed, async |_, file, _| {
+                write(&file, 0, vec![1; 100]).await.expect("writes");
+                for (position_bytes, wanted) in [(0, 64), (90, 10), (100, 0), (u64::MAX, 0)] {
+                    let (read, buffer) = file.read_at(Buffer::zeroed(64), position_bytes).await;
+                    assert_eq!(read.expect("reads"), wanted);
+                    assert_eq!(buffer.len(), 64);
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn what_was_begun_happens_though_nobody_waits() {
+        for seed in 0..50 {
+            let (sim, machine) = with_file(seed, async |io, file, _| {
+                let path = Path::new;
+                assert!(!poll_once(file.write_at(Buffer::from_vec(vec![1; 700_000]), 0)).await);
+                assert!(!poll_once(io.create_dir(path("/made"))).await);
+                assert!(!poll_once(io.open(path("/created"), OpenHow::CreateNew)).await);
+                poll_once(file.read_at(Buffer::zeroed(64), 0)).await;
+                let renamed = io.open(path("/from"), OpenHow::CreateNew).await.expect("opens");
+                write(&renamed, 0, vec![2; 10]).await.expect("writes");
+                assert!(!poll_once(renamed.set_len(5)).await);
+                drop(renamed);
+                assert!(!poll_once(io.rename(path("/from"), path("/to"))).await);
+                assert!(!poll_once(file.len()).await);
+                assert!(!poll_once(io.read_dir(path("/"))).await);
+            });
+            sim.run_for(SECOND_NS);
+            assert_eq!(machine.peek("/log"), Some(vec![1; 700_000]), "seed {seed}");
+            assert_eq!(machine.peek("/created"), Some(Vec::new()), "seed {seed}");
+            assert_eq!(machine.peek("/to"), Some(vec![2; 5]), "seed {seed}");
+            let io = machine.core(1);
+            let task = io.clone();
+            let ran = sim.run(&io, SECOND_NS, async move {
+                assert!(task.read_dir(Path::new("/made")).await.is_ok());
+                let file = task.open(Path::new("/log"), OpenHow::ReadWrite).await.expect("opens");
+                assert!(!poll_once(file.sync_data()).await);
+                assert!(!poll_once(task.sync_dir(Path::new("/"))).await);
+                assert!(!poll_once(task.remove_file(Path::new("/to"))).await);
+                assert!(!poll_once(task.remove_dir(Path::new("/made"))).await);
+            });
+            ran.expect("ends");
+            sim.run_for(SECOND_NS);
+            machine.crash(Crash::PowerCut);
+            assert_eq!(machine.peek("/log"), Some(vec![1; 700_000]), "seed {seed}: the dropped sync was carried out");
+        }
+    }
+
+    #[test]
+    fn a_sync_covers_what_was_written_before_it_began() {
+        let mut lost_count = 0;
+        for seed in 0..200 {
+            let (_sim, machine) = with_file(seed, async |io, file, _| {
+                write(&file, 0, vec![1; 512]).await.expect("writes");
+                let (task, other) = (io.clone(), file.clone());
+                io.spawn(async move {
+                    task.yield_now().await;
+                    write(&other, 512, vec![2; 512]).await.expect("writes");
+                });
+                file.sync_data().await.expect("syncs");
+            });
+            machine.crash(Crash::PowerCut);
+            let log = machine.peek("/log").unwrap_or_default();
+            assert_eq!(log[..512], [1; 512], "seed {seed}");
+            lost_count += usize::from(log.len() < 1024);
+        }
+        assert!((20..180).contains(&lost_count), "{lost_count}");
+    }
+
+    #[test]
+    fn a_failed_sync_is_followed_by_one_that_succeeds_and_data_that_is_gone() {
+        let mut lost_count = 0;
+        for seed in 0..200 {
+            let (_sim, machine) = with_file(seed, async |_, file, machine| {
+                machine.fail_nth(DiskOp::Sync, "log", 1);
+                write(&file, 0, vec![1; 512]).await.expect("writes");
+                let error = file.sync_data().await.expect_err("fails");
+                assert_eq!(error.raw_os_error(), Some(libc::EIO));
+                assert_eq!(machine.peek("/log"), Some(vec![1; 512]), "the page cache has it still");
+                file.sync_data().await.expect("nothing is dirty");
+            });
+            machine.crash(Crash::PowerCut);
+            lost_count += usize::from(machine.peek("/log") != Some(vec![1; 512]));
+        }
+        assert!((20..180).contains(&lost_count), "{lost_count}");
+    }
+
+    #[test]
+    fn a_full_disk_takes_a_part_and_goes_on_when_there_is_space() {
+        let (_sim, machine) = with_file(1, async |_, file, machine| {
+            machine.set_disk_bytes_max(Some(1000));
+            write(&file, 0, vec![1; 600]).await.expect("fits");
+            let error = write(&file, 600, vec![2; 600]).await.expect_err("does not fit");
+            assert_eq!(error.kind(), ErrorKind::StorageFull);
+            assert_eq!(file.len().await.expect("says"), 1000);
+            write(&file, 0, vec![3; 600]).await.expect("needs no space");
+            file.set_len(600).await.expect("cuts");
+            write(&file, 600, vec![4; 400]).await.expect("fits");
+            assert!(write(&file, 1000, vec![5; 100_000]).await.is_err());
+            machine.set_disk_bytes_max(None);
+            write(&file, 1000, vec![5; 100_000]).await.expect("fits");
+        });
+        assert_eq!(machine.disk_bytes(), 101_000);
+    }
+
+    #[test]
+    fn errors_come_as_often_as_asked() {
+        let (sim, machine) = with_file(1, async |_, file, _| write(&file, 0, vec![1; 100]).await.expect("writes"));
+        sim.set_faults(Faults {
+            read_error_per_million: 100_000,
+            write_error_per_million: 100_000,
+            sync_error_per_million: 100_000,
+            metadata_error_per_million: 100_000,
+            ..Faults::default()
+        });
+        let io = machine.core(1);
+        let task = io.clone();
+        let counts = sim.run(&io, 100 * SECOND_NS, async move {
+            let file = loop {
+                if let Ok(file) = task.open(Path::new("/log"), OpenHow::ReadWrite).await {
+                    break file;
+                }
+            };
+            let mut counts = [0; 4];
+            for _ in 0..1000 {
+                counts[0] += usize::from(file.read_at(Buffer::zeroed(64), 0).await.0.is_err());
+                counts[1] += usize::from(write(&file, 0, vec![2; 64]).await.is_err());
+                counts[2] += usize::from(file.sync_data().await.is_err());
+                counts[3] += usize::from(file.len().await.is_err());
+            }
+            counts
+        });
+        let counts = counts.expect("ends");
+        assert!(counts.iter().all(|count| (50..200).contains(count)), "{counts:?}");
+    }
+}

@@ -41,10 +41,12 @@ impl Machine {
     pub fn crash(&self, how: Crash) {
         self.world.trace("crash", self.state.number as u64, how as u64);
         let cores = self.world.take_cores(self.state.number);
+        // A process that ends by itself waits for what it has begun, and for what that begins.
+        while how == Crash::Stop && self.world.settle_events(&cores, true) {}
         for core in &cores {
             core.state.end();
         }
-        self.world.settle_events(&cores, how == Crash::Stop);
+        self.world.settle_events(&cores, false);
         self.world.net.end_cores(&self.world, &cores, how);
         for core in &cores {
             core.clear();

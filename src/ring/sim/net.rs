@@ -99,6 +99,7 @@ impl Net {
                     Crash::PowerCut => {
                         // Nobody says anything: the other end finds out when it is told so after the next boot.
                         connection.cut(end);
+                        connection.lose_under_way(world, end);
                         let reset = connection.clone();
                         let delay_ns = world.random.between(1_000_000, POWER_CUT_NOTICED_NS_MAX);
                         world.schedule(None, delay_ns, "noticed", move |world| reset.reset(world));

@@ -149,6 +149,13 @@ impl Connection {
         self.ends[1 - end].io.wake(sender);
     }
 
+    /// Of what `end` has sent, only the first part gets through: the rest was still in its memory.
+    pub(in crate::ring::sim) fn lose_under_way(&self, world: &World, end: usize) {
+        let mut pipe = self.pipes[end].borrow_mut();
+        let kept_count = world.random.index(pipe.under_way.len() + 1);
+        pipe.under_way.truncate(kept_count);
+    }
+
     /// Both ends get an error; what has arrived can still be received.
     pub(in crate::ring::sim) fn reset(&self, world: &World) {
         world.trace("reset", self.ends[0].core.number(), self.ends[1].core.number());
