@@ -17,3 +17,4 @@ pub mod recovery;
 pub mod recovery_point;
 pub mod scan;
 pub mod segment;
+pub mod segment_files;
