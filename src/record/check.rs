@@ -185,7 +185,10 @@ impl DeepCheck {
                 Stage::Compressed { decompressor, at } => {
                     let (used_bytes, made_bytes) = decompressor.step(&batch[*at..], &mut self.tally)?;
                     *at += used_bytes;
-                    if *at >= batch.len() && made_bytes == 0 {
+                    if made_bytes == 0 && used_bytes == 0 && *at < batch.len() {
+                        return Err(BatchError::Undecodable);
+                    }
+                    if made_bytes == 0 && *at >= batch.len() {
                         decompressor.finish(&mut self.tally)?;
                         return self.finish();
                     }

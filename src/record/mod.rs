@@ -2,9 +2,11 @@
 
 pub mod batch;
 pub mod batch_error;
+pub mod builder;
 pub mod check;
 pub mod compression;
 pub mod decompress;
 pub mod offset;
 pub mod record;
+mod record_stream;
 pub mod record_walk;
