@@ -1,6 +1,7 @@
 #![doc = include_str!("../ARCHITECTURE.md")]
 
 pub mod api;
+pub mod cli;
 pub mod control;
 pub mod log;
 pub mod record;
