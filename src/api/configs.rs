@@ -3,6 +3,7 @@
 use crate::api::dispatch::RequestContext;
 use crate::api::reply::Outcome;
 use crate::control::config_rows::ConfigRow;
+use crate::control::topic_config;
 use crate::control::topic_name::check_topic_name;
 use crate::shard::core::Shard;
 use crate::wire::error_code::ErrorCode;
@@ -62,7 +63,7 @@ fn one(shard: &Shard, resource: &DescribeConfigsResource<'_>) -> Described {
             }
             match shard.snapshot().topic(resource.resource_name) {
                 Some(topic) => {
-                    Described { error: ErrorCode::None, message: None, rows: config.describe_topic(&topic.configs) }
+                    Described { error: ErrorCode::None, message: None, rows: topic_config::describe(&topic.configs, config) }
                 }
                 None => {
                     let error = ErrorCode::UnknownTopicOrPartition;
@@ -74,7 +75,7 @@ fn one(shard: &Shard, resource: &DescribeConfigsResource<'_>) -> Described {
             // An empty name asks for what all brokers have in common that was set while they run: nothing here.
             _ if resource.resource_name.is_empty() => Described { error: ErrorCode::None, message: None, rows: Vec::new() },
             Ok(id) if id == shard.broker_id() => {
-                Described { error: ErrorCode::None, message: None, rows: config.describe_broker() }
+                Described { error: ErrorCode::None, message: None, rows: config.describe() }
             }
             Ok(id) => Described::refused(
                 ErrorCode::InvalidRequest,

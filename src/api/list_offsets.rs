@@ -65,7 +65,7 @@ fn find(shard: &Shard, topic: &str, wanted: &ListOffsetsPartition) -> Result<(i6
     match wanted.timestamp {
         LATEST => Ok((offsets.high_watermark.get(), log.leader_epoch().get())),
         EARLIEST => {
-            let epoch = log.epoch_of(offsets.log_start).map_or(-1, |epoch| epoch.get());
+            let epoch = log.earliest().1.map_or(-1, |epoch| epoch.get());
             Ok((offsets.log_start.get(), epoch))
         }
         // Times are looked up in the time index, which this server does not have yet.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::api::dispatch::RequestContext;
 use crate::api::reply::Outcome;
 use crate::api::topics;
-use crate::control::broker_config::BrokerConfig;
 use crate::control::snapshot::Snapshot;
 use crate::control::topic::Topic;
 use crate::control::topic_name::check_topic_name;
@@ -30,7 +29,7 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
     let asked = request.topics.as_deref().filter(|topics| !(context.api_version == 0 && topics.is_empty()));
     let mut snapshot = shard.snapshot();
     let mut created = Vec::new();
-    let may_create = request.allow_auto_topic_creation && auto_create(&shard.options().broker_config);
+    let may_create = request.allow_auto_topic_creation && shard.options().broker_config.auto_create_topics_enable();
     if may_create && let Some(asked) = asked {
         for topic in missing(&snapshot, asked) {
             created.push((topic, topics::auto_create(shard, topic).await));
@@ -75,10 +74,6 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
         ..MetadataResponse::default()
     };
     Outcome::message(context, |out, version| response.encode(out, version))
-}
-
-fn auto_create(config: &BrokerConfig) -> bool {
-    config.auto_create_topics()
 }
 
 fn look_up<'a>(snapshot: &'a Snapshot, asked: &MetadataRequestTopic<'_>) -> Option<&'a Arc<Topic>> {

@@ -146,7 +146,7 @@ async fn check(
     let mut records = records.ok_or_else(|| {
         Refusal::with_message(ErrorCode::InvalidRecord, "The partition has no records.".to_owned())
     })?;
-    let limits = AppendLimits { now_ms: shard.io().wall_ms(), ..partition.limits() };
+    let limits = AppendLimits { now_ms: shard.io().wall_ms(), ..partition.limits().append };
     let mut check = DeepCheck::begin(&records, &limits).map_err(|error| error_map::batch_error(&error))?;
     let batch = loop {
         match check.step(&records, CHECK_BYTES_A_TURN).map_err(|error| error_map::batch_error(&error))? {

@@ -11,6 +11,7 @@ use crate::control::catalog_error::CatalogError;
 use crate::control::config_rows::ConfigRow;
 use crate::control::placement::PlacementError;
 use crate::control::topic::Topic;
+use crate::control::topic_config;
 use crate::record::offset::TopicId;
 use crate::shard::core::Shard;
 use crate::shard::message::ProposeError;
@@ -128,7 +129,7 @@ fn described(shard: &Shard, topic: &Topic) -> Created {
     Created {
         topic_id: Uuid(topic.id.0),
         partition_count: i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX),
-        configs: shard.options().broker_config.describe_topic(&topic.configs),
+        configs: topic_config::describe(&topic.configs, &shard.options().broker_config),
     }
 }
 

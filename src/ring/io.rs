@@ -439,6 +439,8 @@ pub struct SendQueue {
     /// Bytes of the first part that were sent.
     pub(in crate::ring) sent_bytes: u64,
     pub(in crate::ring) queued_bytes: u64,
+    /// Those of `queued_bytes` that are ranges of files.
+    pub(in crate::ring) queued_file_bytes: u64,
     /// Up to here (counted as `sent_bytes`) the first part is known to be in the page cache.
     pub(in crate::ring) resident_bytes: u64,
     /// What a driver keeps between calls (a pipe with residue).
@@ -450,7 +452,10 @@ impl SendQueue {
     pub fn push(&mut self, part: Part) {
         let len_bytes = match &part {
             Part::Bytes(bytes) => bytes.len() as u64,
-            Part::File { len_bytes, .. } => *len_bytes,
+            Part::File { len_bytes, .. } => {
+                self.queued_file_bytes += len_bytes;
+                *len_bytes
+            }
         };
         if len_bytes > 0 {
             self.queued_bytes += len_bytes;
@@ -466,6 +471,11 @@ impl SendQueue {
     /// Bytes not sent yet.
     pub fn queued_bytes(&self) -> u64 {
         self.queued_bytes
+    }
+
+    /// Bytes not sent yet that take memory: all but the ranges of files.
+    pub fn memory_bytes(&self) -> u64 {
+        self.queued_bytes - self.queued_file_bytes
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod buffer;
 pub mod core;
 mod descriptor;
+pub mod dir_lock;
 mod file;
 mod helper;
 pub mod inbox;
@@ -14,6 +15,7 @@ pub mod mailbox;
 pub mod mesh;
 mod operation;
 mod pipe;
+pub mod port;
 mod receive_ring;
 mod request;
 mod residency;

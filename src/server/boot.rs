@@ -1,5 +1,6 @@
 //! Boot and stop of the whole server: locks, ports, one thread a core.
 
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,10 +15,9 @@ use tracing::{error, info};
 use crate::ring::core::{self as ring_core, CoreOptions, RunError};
 use crate::ring::dir_lock::{DirLock, LockError};
 use crate::ring::io::Io;
-use crate::ring::mailbox::{self, Mailbox};
+use crate::ring::mailbox::{self, MailboxSeat};
 use crate::ring::mesh::{CoreMesh, CoreSeat, Notifier};
 use crate::ring::port::{BoundPort, bind_ports};
-use crate::ring::startup_check;
 use crate::server::core_main::{self, CoreBoot};
 use crate::server::data_dir::{self, DataDirError, DataDirs, LOCK_FILE};
 use crate::shard::core::ShardOptions;
@@ -81,7 +81,6 @@ pub enum ServeError {
 /// # Errors
 /// Each in words that an operator can act on; nothing is left running.
 pub fn serve(options: ServerOptions, ready: impl FnOnce(), wait_for_stop: impl FnOnce()) -> Result<(), ServeError> {
-    startup_check::check(&options.ring).map_err(|lacks| ServeError::Machine(lacks.to_string()))?;
     // All ports and all locks first: a server that cannot have them changes nothing on the disk.
     let ports = bind_ports(options.listen, options.cpus.len())
         .map_err(|taken| ServeError::Port { core: taken.core, address: taken.address, source: taken.source })?;
@@ -196,7 +195,7 @@ fn start_cores(
         cores.notifiers.push(seat.notifier());
         let core = CoreThread {
             ring: CoreOptions { cpu: Some(*cpu), ..options.ring.clone() },
-            shard: ShardOptions { cluster_id: dirs.cluster_id.clone(), data_dirs: dirs.dirs.clone(), ..options.shard.clone() },
+            shard: ShardOptions { cluster_id: dirs.cluster_id.clone(), cluster_id_bytes: dirs.cluster_id_bytes, data_dirs: dirs.dirs.clone(), ..options.shard.clone() },
             port,
             mailbox,
             clean: dirs.clean,
@@ -215,7 +214,7 @@ struct CoreThread {
     ring: CoreOptions,
     shard: ShardOptions,
     port: BoundPort,
-    mailbox: Mailbox<Question, Answer>,
+    mailbox: MailboxSeat<Question, Answer>,
     clean: bool,
     ready: mpsc::Sender<usize>,
     stop: Arc<AtomicBool>,

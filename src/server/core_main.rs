@@ -1,5 +1,6 @@
 //! The life of one core: take the catalog, open partitions, serve, stop cleanly.
 
+use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -9,10 +10,10 @@ use tracing::{info, warn};
 
 use crate::api::dispatch::Api;
 use crate::ring::io::{Io, Listener};
-use crate::ring::mailbox::Mailbox;
+use crate::ring::mailbox::MailboxSeat;
 use crate::server::listener::{self, Connections};
 use crate::shard::catalog_host::{self, CatalogHost};
-use crate::shard::core::{Shard, ShardOptions};
+use crate::shard::core::{Shard, ShardOptions, StartState};
 use crate::shard::error::StartError;
 use crate::shard::hosting;
 use crate::shard::message::{Answer, Question};
@@ -22,7 +23,7 @@ pub struct CoreBoot {
     /// The same on all cores.
     pub options: Rc<ShardOptions>,
     /// Mail to and from the others.
-    pub mailbox: Mailbox<Question, Answer>,
+    pub mailbox: MailboxSeat<Question, Answer>,
     /// Listens already: all ports were bound before any core started.
     pub listener: Listener,
     /// The data directories were left by a clean stop.
@@ -42,7 +43,11 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
     let shard = Shard::new(io.clone(), boot.options, boot.mailbox);
-    shard.note_clean_start(boot.clean);
+    let mut recovery_points = BTreeMap::new();
+    for dir in &shard.options().data_dirs {
+        recovery_points.insert(dir.path.clone(), hosting::load_recovery_points(&io, dir).await);
+    }
+    shard.set_start_state(StartState { clean: boot.clean, recovery_points });
     let mut stop = Box::pin(stop);
     let host = match shard.core_index() {
         CONTROLLER_CORE => Some(CatalogHost::load(&shard).await?),
@@ -51,6 +56,7 @@ pub async fn run(
     io.spawn(catalog_host::answer_mail(shard.clone(), host.clone()));
     if let Some(host) = &host {
         host.start(&shard).await?;
+        io.spawn(hosting::sweep(shard.clone()));
     } else if !wait_for_catalog(&shard, stop.as_mut()).await {
         return Ok(());
     }

@@ -16,6 +16,8 @@ use crate::wire::uuid::Uuid;
 pub struct DataDirs {
     /// The cluster's id, in Kafka's base64.
     pub cluster_id: String,
+    /// The same as 16 bytes; an id that is no uuid (none of Kafka's is) stands as zeros.
+    pub cluster_id_bytes: [u8; 16],
     /// In the order of the command line.
     pub dirs: Vec<DataDir>,
     /// Each was left by a clean stop.
@@ -101,7 +103,8 @@ pub async fn prepare(io: &Io, paths: &[PathBuf], node_id: i32) -> Result<DataDir
         };
         dirs.push(DataDir { id: meta.directory_id.0, path: path.clone() });
     }
-    Ok(DataDirs { cluster_id, dirs, clean })
+    let cluster_id_bytes = Uuid::from_base64(&cluster_id).map_or([0; 16], |id| id.0);
+    Ok(DataDirs { cluster_id, cluster_id_bytes, dirs, clean })
 }
 
 /// Takes the markers of a clean stop away, durably: from here on only another clean stop makes the next start quick.

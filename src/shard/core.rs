@@ -8,11 +8,12 @@ use std::rc::Rc;
 use ahash::RandomState;
 
 use crate::control::broker_config::BrokerConfig;
+use crate::control::catalog::Catalog;
 use crate::control::snapshot::Snapshot;
 use crate::log::recovery_point::PartitionOffsets;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
-use crate::ring::mailbox::Mailbox;
+use crate::ring::mailbox::{Mailbox, MailboxSeat};
 use crate::ring::task::WaitList;
 use crate::shard::catalog_host::CatalogHost;
 use crate::shard::counters::Counters;
@@ -92,7 +93,7 @@ pub struct Shard {
     files: FileCache,
     memory: Rc<MemoryBudget>,
     durability: DurabilityStage,
-    mailbox: Rc<Mailbox<Question, Answer>>,
+    mailbox: Mailbox<Question, Answer>,
     counters: Counters,
     stopping: Cell<bool>,
     stop_waiters: WaitList,
@@ -115,16 +116,16 @@ pub struct StartState {
 
 impl Shard {
     /// A core that hosts nothing yet.
-    pub fn new(io: Io, options: Rc<ShardOptions>, mailbox: Mailbox<Question, Answer>) -> Rc<Self> {
+    pub fn new(io: Io, options: Rc<ShardOptions>, mailbox: MailboxSeat<Question, Answer>) -> Rc<Self> {
         let hasher = || RandomState::with_seeds(io.random_u64(), io.random_u64(), io.random_u64(), io.random_u64());
         Rc::new(Self {
-            snapshot: RefCell::new(Snapshot::default()),
+            snapshot: RefCell::new(Catalog::new().snapshot()),
             partitions: RefCell::new(HashMap::with_hasher(hasher())),
             open_failed: RefCell::new(HashMap::with_hasher(hasher())),
             files: FileCache::new(&io, options.open_files_max),
             memory: MemoryBudget::new(options.frame_memory_bytes),
             durability: DurabilityStage::default(),
-            mailbox: Rc::new(mailbox),
+            mailbox: mailbox.bind(&io),
             counters: Counters::default(),
             stopping: Cell::new(false),
             stop_waiters: WaitList::default(),
@@ -251,7 +252,7 @@ impl Shard {
     }
 
     /// Mail to and from the other cores.
-    pub fn mailbox(&self) -> &Rc<Mailbox<Question, Answer>> {
+    pub fn mailbox(&self) -> &Mailbox<Question, Answer> {
         &self.mailbox
     }
 

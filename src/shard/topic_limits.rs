@@ -1,6 +1,7 @@
 //! What a topic's configs mean for its partitions, resolved once.
 
 use crate::control::topic::ConfigOverrides;
+use crate::control::topic_config::{self, TimestampType};
 use crate::log::partition_log::LogConfig;
 use crate::record::check::AppendLimits;
 use crate::shard::core::ShardOptions;
@@ -22,30 +23,33 @@ pub struct TopicLimits {
 impl TopicLimits {
     /// Resolves a topic's own settings over the server's.
     pub fn of(options: &ShardOptions, overrides: &ConfigOverrides) -> Self {
-        let config = options.broker_config.topic_config(overrides);
-        let log_append_time = config.log_append_time();
+        let config = topic_config::resolve(overrides, &options.broker_config);
+        let log_append_time = config.message_timestamp_type == TimestampType::LogAppendTime;
         Self {
             log: LogConfig {
-                segment_bytes: config.segment_bytes(),
-                index_interval_bytes: config.index_interval_bytes(),
-                segment_index_bytes: config.segment_index_bytes(),
+                segment_bytes: config.segment_bytes,
+                index_interval_bytes: config.index_interval_bytes,
+                segment_index_bytes: config.segment_index_bytes,
                 log_append_time,
             },
             append: AppendLimits {
-                max_message_bytes: config.max_message_bytes(),
-                segment_bytes: config.segment_bytes(),
-                compact: config.is_compacted(),
+                max_message_bytes: config.max_message_bytes,
+                segment_bytes: config.segment_bytes,
+                compact: config.cleanup_policy.compact,
                 log_append_time,
-                timestamp_before_max_ms: config.timestamp_before_max_ms(),
-                timestamp_after_max_ms: config.timestamp_after_max_ms(),
+                timestamp_before_max_ms: saturated(config.message_timestamp_before_max_ms),
+                timestamp_after_max_ms: saturated(config.message_timestamp_after_max_ms),
                 now_ms: 0,
             },
-            durability: match config.durability() {
-                Some("os") => Durability::Os,
-                Some("segment") => Durability::Segment,
-                _ => options.durability,
+            durability: match config.durability {
+                topic_config::Durability::Os => Durability::Os,
+                topic_config::Durability::Segment => Durability::Segment,
             },
-            file_delete_delay_ms: config.file_delete_delay_ms(),
+            file_delete_delay_ms: config.file_delete_delay_ms,
         }
     }
+}
+
+fn saturated(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }

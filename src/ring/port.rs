@@ -1,0 +1,80 @@
+//! The ports of all cores, bound before any core runs.
+#![allow(clippy::disallowed_types)] // std's listener, handed to a core's ring at its start
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use crate::ring::io::{Io, Listener};
+
+/// A port that is bound; connections wait in the kernel until a core takes it.
+#[derive(Debug)]
+pub struct BoundPort {
+    listener: TcpListener,
+}
+
+/// A port that cannot be had.
+#[derive(Debug)]
+pub struct PortTaken {
+    /// Index of the core that it was for.
+    pub core: usize,
+    /// The address.
+    pub address: SocketAddr,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+/// Binds `count` ports: core i gets the port of `first` plus i, or any port where that is 0.
+///
+/// # Errors
+/// The first that cannot be bound; none is kept then.
+pub fn bind_ports(first: SocketAddr, count: usize) -> Result<Vec<BoundPort>, PortTaken> {
+    (0..count)
+        .map(|core| {
+            let mut address = first;
+            let port = usize::from(first.port()) + if first.port() == 0 { 0 } else { core };
+            let bound = match u16::try_from(port) {
+                Ok(port) => {
+                    address.set_port(port);
+                    TcpListener::bind(address)
+                }
+                Err(_) => Err(io::Error::from(io::ErrorKind::AddrNotAvailable)),
+            };
+            bound.map(|listener| BoundPort { listener }).map_err(|source| PortTaken { core, address, source })
+        })
+        .collect()
+}
+
+impl BoundPort {
+    /// The address bound.
+    ///
+    /// # Errors
+    /// As getsockname(2).
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Hands it to a core, on that core's thread.
+    ///
+    /// # Errors
+    /// Where it cannot be made non-blocking.
+    pub fn into_listener(self, io: &Io) -> io::Result<Listener> {
+        io.adopt_listener(self.listener)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_names_its_core() {
+        let taken = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("bound");
+        let held = TcpListener::bind(taken);
+        let held = held.unwrap_or_else(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        let address = held.local_addr().expect("bound");
+        let error = bind_ports(address, 1).expect_err("taken");
+        assert_eq!((error.core, error.address), (0, address));
+        let past_the_end = bind_ports("127.0.0.1:65535".parse().expect("an address"), 2);
+        assert!(past_the_end.is_err(), "there is no port 65536");
+    }
+}
