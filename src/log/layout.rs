@@ -153,3 +153,62 @@ const OFFSET_DIGITS: usize = 20;
 /// A random UUID without its dashes.
 const FOLDER_ID_LEN: usize = 32;
 const TOPIC_NAME_BYTES_MAX: usize = 249;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_told_apart() {
+        let partition = |topic: &str, partition| PartitionFolder::Partition { topic: topic.to_owned(), partition };
+        let cases = [
+            ("t-0", partition("t", 0)),
+            ("with-dashes-and.dots-12", partition("with-dashes-and.dots", 12)),
+            ("t--3", partition("t-", 3)),
+            ("t-1-2", partition("t-1", 2)),
+            ("__consumer_offsets-49", partition("__consumer_offsets", 49)),
+            ("t-delete", PartitionFolder::Unknown),
+            ("t-0.0123456789abcdef0123456789abcdef-delete", PartitionFolder::Deleted),
+            ("t-0.0123456789abcdef0123456789abcdef-future", PartitionFolder::SetAside),
+            ("t-0.0123456789abcdef0123456789abcdef-stray", PartitionFolder::SetAside),
+            ("t-00", PartitionFolder::Unknown),
+            ("t-+1", PartitionFolder::Unknown),
+            ("t--1", partition("t-", 1)),
+            ("t-99999999999", PartitionFolder::Unknown),
+            ("-0", PartitionFolder::Unknown),
+            ("lost+found", PartitionFolder::Unknown),
+            ("no number-x", PartitionFolder::Unknown),
+            ("..-0", PartitionFolder::Unknown),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(PartitionFolder::parse(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn files_are_told_apart_and_named_back() {
+        let id = SegmentId(Offset(1234));
+        let folder = Path::new("t-0");
+        assert_eq!(segment_path(folder, id), Path::new("t-0/00000000000000001234.log"));
+        assert_eq!(offset_index_path(folder, id), Path::new("t-0/00000000000000001234.index"));
+        let cases = [
+            ("00000000000000001234.log", PartitionFile::Log(id)),
+            ("00000000000000001234.index", PartitionFile::OffsetIndex(id)),
+            ("00000000000000001234.timeindex", PartitionFile::TimeIndex(id)),
+            ("00000000000000001234.txnindex", PartitionFile::TransactionIndex(id)),
+            ("00000000000000001234.snapshot", PartitionFile::ProducerSnapshot(Offset(1234))),
+            ("00000000000000001234.log.deleted", PartitionFile::Leftover),
+            ("leader-epoch-checkpoint", PartitionFile::LeaderEpochs),
+            ("leader-epoch-checkpoint.tmp", PartitionFile::Leftover),
+            ("partition.metadata", PartitionFile::Metadata),
+            ("partition.metadata.tmp", PartitionFile::Leftover),
+            ("1234.log", PartitionFile::Unknown),
+            ("99999999999999999999.log", PartitionFile::Unknown),
+            ("0000000000000000123x.log", PartitionFile::Unknown),
+            ("notes.txt", PartitionFile::Unknown),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(PartitionFile::parse(name), expected, "{name}");
+        }
+    }
+}

@@ -115,3 +115,59 @@ impl LeaderEpochs {
         (entries.len() == count).then_some(Self { entries })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epochs(entries: &[(i32, i64)]) -> LeaderEpochs {
+        let mut epochs = LeaderEpochs::default();
+        for (epoch, start) in entries {
+            assert!(epochs.assign(LeaderEpoch(*epoch), Offset(*start)));
+        }
+        epochs
+    }
+
+    #[test]
+    fn ends_of_epochs_are_kafkas() {
+        let epochs = epochs(&[(2, 10), (5, 20), (9, 100)]);
+        let end = Offset(150);
+        for (asked, answer) in [
+            (-1, None),
+            (0, Some((0, 10))),
+            (2, Some((2, 20))),
+            (4, Some((2, 20))),
+            (5, Some((5, 100))),
+            (9, Some((9, 150))),
+            (10, None),
+        ] {
+            let answer = answer.map(|(epoch, offset)| (LeaderEpoch(epoch), Offset(offset)));
+            assert_eq!(epochs.end_offset_for(LeaderEpoch(asked), end), answer, "epoch {asked}");
+        }
+        assert_eq!(LeaderEpochs::default().end_offset_for(LeaderEpoch(0), end), None);
+        for (offset, epoch) in [(9, None), (10, Some(2)), (19, Some(2)), (20, Some(5)), (5000, Some(9))] {
+            assert_eq!(epochs.epoch_of(Offset(offset)), epoch.map(LeaderEpoch), "offset {offset}");
+        }
+    }
+
+    /// C073: a start moved to 20 keeps the epoch that holds it, from there on.
+    #[test]
+    fn truncation_keeps_what_has_records() {
+        let mut some = epochs(&[(2, 0), (7, 10), (9, 100)]);
+        assert!(some.truncate_from_start(Offset(20)));
+        assert_eq!(some, epochs(&[(7, 20), (9, 100)]));
+        assert!(!some.truncate_from_start(Offset(20)));
+        assert!(some.truncate_from_end(Offset(100)));
+        assert_eq!(some, epochs(&[(7, 20)]));
+        assert!(some.truncate_from_start(Offset(50)));
+        assert_eq!(some, epochs(&[(7, 50)]));
+    }
+
+    #[test]
+    fn bad_texts_are_none() {
+        assert_eq!(LeaderEpochs::parse("0\n2\n1 0\n3 7\n"), Some(epochs(&[(1, 0), (3, 7)])));
+        for text in ["", "1\n0\n", "0\n", "0\n1\n", "0\n2\n1 0\n", "0\n2\n3 0\n1 7\n", "0\n1\n1 -5\n", "0\n1\n1 0 0\n", "0\nx\n"] {
+            assert_eq!(LeaderEpochs::parse(text), None, "{text:?}");
+        }
+    }
+}

@@ -14,6 +14,8 @@ pub struct Lookup {
     segment: SegmentView,
     /// The one after it, where the bound lies beyond this one.
     next: Option<SegmentView>,
+    /// The place of the scan comes from headers, not from the index.
+    walked: bool,
     state: State,
 }
 
@@ -130,7 +132,7 @@ impl Lookup {
                 State::Index { low, high, asked: (0, 0), tries: 0 }
             }
         };
-        Self { want, segment, next, state }
+        Self { want, segment, next, walked: false, state }
     }
 
     /// What is needed next, or the result. Asked twice without a feed, it answers the same.
@@ -272,7 +274,11 @@ impl Lookup {
         // Done where nothing lies between; a file that is shorter than it should be ends the search as well: the log
         // is then walked from the best place known, for the index is only a help.
         if low.number >= high.number || entries.is_empty() || tries >= INDEX_TRIES_MAX {
-            return State::Scan { position_bytes: u64::from(low.position_bytes) };
+            let position_bytes = u64::from(low.position_bytes);
+            // An entry beyond the log is wrong: back to the beginning, never past records.
+            return State::Scan {
+                position_bytes: if position_bytes < self.segment.readable_bytes { position_bytes } else { 0 },
+            };
         }
         State::Index { low, high, asked: (0, 0), tries: tries + 1 }
     }
@@ -282,11 +288,17 @@ impl Lookup {
         let mut position_bytes = from_position_bytes;
         while position_bytes < self.segment.readable_bytes {
             let rest = usize::try_from(position_bytes - from_position_bytes).ok().and_then(|at| bytes.get(at..));
+            let is_first = position_bytes == from_position_bytes;
             let header = match rest.map(parse_header) {
                 Some(Ok(header)) => header,
-                _ if position_bytes > from_position_bytes => break,
+                _ if !is_first => break,
+                _ if position_bytes > 0 && !self.walked => return self.distrust_index(),
                 _ => return Err(self.damaged(position_bytes)),
             };
+            // An entry names a batch at or below the offset. Where the batch there is above it, the entry is wrong.
+            if is_first && position_bytes > 0 && !self.walked && header.base_offset > self.want.from {
+                return self.distrust_index();
+            }
             let len_bytes = u64::from(header.len_bytes);
             if header.last_offset() >= self.want.from {
                 let first_batch = Some((len_bytes, header.last_offset().plus(1)));
@@ -295,7 +307,15 @@ impl Lookup {
             }
             position_bytes += len_bytes;
         }
+        self.walked = true;
         self.state = State::Scan { position_bytes };
+        Ok(())
+    }
+
+    /// The index is only a help: without it the segment is walked from its beginning.
+    fn distrust_index(&mut self) -> Result<(), ReadError> {
+        self.walked = true;
+        self.state = State::Scan { position_bytes: 0 };
         Ok(())
     }
 

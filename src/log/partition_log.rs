@@ -100,10 +100,12 @@ struct InFlight {
 }
 
 impl PartitionLog {
-    /// A log as it was recovered. `leader_epoch` was raised durably for this start or move already.
+    /// A log as it was recovered. `leader_epoch` was raised durably for this start or move already, above the latest one
+    /// in `recovered.epochs` (where the folder came from elsewhere and has a later one, that is taken: epochs never go
+    /// back).
     pub fn new(recovered: RecoveredLog, config: LogConfig, leader_epoch: LeaderEpoch) -> Self {
         let RecoveredLog { log_start, log_end, mut segments, epochs, producers, .. } = recovered;
-        assert!(epochs.latest().is_none_or(|latest| latest <= leader_epoch), "leader epoch {leader_epoch} goes back");
+        let leader_epoch = epochs.latest().map_or(leader_epoch, |latest| latest.max(leader_epoch));
         if segments.is_empty() {
             segments.push(Segment::new(SegmentId(log_end)));
         }

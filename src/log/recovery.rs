@@ -227,6 +227,12 @@ impl<'a> Opening<'a> {
             let durable = trusted || (self.options.clean && next_base.is_some());
             let end = self.scan_segment(id, log_bytes, index_bytes, next_offset, durable).await?;
             let overlaps = next_base.is_some_and(|base| base < end.next_offset);
+            if overlaps
+                && let Some((next, ..)) = files.get(at + 1)
+                && (self.options.clean || end.next_offset < self.options.recovery_point)
+            {
+                return Err(self.damaged(segment_path(self.folder, *next), 0));
+            }
             if end.damage.is_some() || overlaps {
                 return self.cut_after(&files[at..], &end).await;
             }

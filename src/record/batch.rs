@@ -288,3 +288,78 @@ pub const DELETE_HORIZON_BIT: i16 = 1 << 6;
 
 const _: () = assert!(HEADER_BYTES == 61);
 const _: () = assert!(CRC_COVERS_FROM == CRC_AT + 4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::builder::BatchBuilder;
+
+    fn batch() -> Vec<u8> {
+        let mut builder = BatchBuilder::new().producer(ProducerId(77), 3, 500);
+        builder.add(1_000, Some(b"k"), Some(b"v"));
+        builder.add(990, None, None);
+        builder.build().expect("uncompressed")
+    }
+
+    #[test]
+    fn two_crates_agree_on_the_crc() {
+        let bytes: Vec<u8> = (0..10_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        for len in [0, 1, 7, 8, 63, 64, 65, 255, 256, 4096, 10_000] {
+            assert_eq!(crc32c(&bytes[..len]), ::crc32c::crc32c(&bytes[..len]), "of {len} bytes");
+            let mut pieces = Crc32c::new();
+            bytes[..len].chunks(13).for_each(|piece| pieces.update(piece));
+            assert_eq!(pieces.value(), crc32c(&bytes[..len]), "of {len} bytes in pieces");
+        }
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283, "the check value of CRC-32C");
+    }
+
+    #[test]
+    fn stamps_outside_the_crc_leave_it_right() {
+        let mut bytes = batch();
+        let before = parse_header(&bytes).expect("built");
+        stamp(&mut bytes, Offset(i64::MAX - 9), LeaderEpoch(12));
+        let after = parse_header(&bytes).expect("stamped");
+        assert_eq!(after, BatchHeader { base_offset: Offset(i64::MAX - 9), leader_epoch: LeaderEpoch(12), ..before });
+        assert_eq!(crc32c(&bytes[CRC_COVERS_FROM..]), after.crc);
+    }
+
+    #[test]
+    fn a_stamp_of_time_makes_the_crc_anew_only_where_needed() {
+        let mut bytes = batch();
+        let before = bytes.clone();
+        stamp_timestamp(&mut bytes, false, TimestampMs(1_000));
+        assert_eq!(bytes, before);
+        stamp_timestamp(&mut bytes, true, TimestampMs(5_000));
+        let header = parse_header(&bytes).expect("stamped");
+        assert!(header.attributes.is_log_append_time());
+        assert_eq!(header.max_timestamp, TimestampMs(5_000));
+        assert_eq!(crc32c(&bytes[CRC_COVERS_FROM..]), header.crc);
+        stamp_timestamp(&mut bytes, false, TimestampMs(1_000));
+        assert_eq!(bytes, before);
+    }
+
+    #[test]
+    fn sequences_wrap_to_zero() {
+        for (sequence, count, after) in [(0, 1, 1), (i32::MAX, 1, 0), (i32::MAX - 2, 5, 2), (5, 0, 5), (-1, 1, 0)] {
+            assert_eq!(sequence_after(sequence, count), after, "{sequence} and {count}");
+        }
+    }
+
+    #[test]
+    fn headers_that_cannot_be_are_refused() {
+        let good = batch();
+        type Fault = (&'static str, fn(&mut Vec<u8>), BatchError);
+        let faults: [Fault; 5] = [
+            ("short", |b| b.truncate(60), Invalidity::NoBatch.into()),
+            ("length 48", |b| b[8..12].copy_from_slice(&48_i32.to_be_bytes()), Corruption::Length.into()),
+            ("length -1", |b| b[8..12].copy_from_slice(&(-1_i32).to_be_bytes()), Corruption::Length.into()),
+            ("magic 1", |b| b[MAGIC_AT] = 1, Invalidity::OldMagic.into()),
+            ("magic 3", |b| b[MAGIC_AT] = 3, Corruption::Magic.into()),
+        ];
+        for (name, fault, error) in faults {
+            let mut bytes = good.clone();
+            fault(&mut bytes);
+            assert_eq!(parse_header(&bytes), Err(error), "{name}");
+        }
+    }
+}

@@ -343,3 +343,249 @@ fn whole_batch_len_bytes(bytes: &[u8]) -> Result<Option<usize>, BatchError> {
 const OLD_RECORD_OVERHEAD_BYTES: usize = 14;
 /// The CRC goes about this much faster than the walk.
 const CRC_BYTES_A_BUDGET_BYTE: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::batch::{
+        ATTRIBUTES_AT, BASE_OFFSET_AT, BATCH_LENGTH_AT, CRC_AT, LAST_OFFSET_DELTA_AT, MAGIC_AT, MAX_TIMESTAMP_AT,
+        PRODUCER_ID_AT, RECORD_COUNT_AT, stamp_crc,
+    };
+    use crate::record::builder::BatchBuilder;
+
+    const NOW_MS: i64 = 1_700_000_000_000;
+
+    fn limits() -> AppendLimits {
+        AppendLimits {
+            max_message_bytes: 1_048_588,
+            segment_bytes: 1 << 30,
+            compact: false,
+            log_append_time: false,
+            timestamp_before_max_ms: i64::MAX,
+            timestamp_after_max_ms: 3_600_000,
+            now_ms: NOW_MS,
+        }
+    }
+
+    /// Records of all shapes: null and empty fields, headers, values of many sizes.
+    fn builder(codec: Compression, count: usize) -> BatchBuilder {
+        let mut builder = BatchBuilder::new().compression(codec);
+        for number in 0..count {
+            let value = vec![(number % 251) as u8; number * 37 % 3000];
+            let key = [number as u8; 3];
+            let timestamp_ms = NOW_MS - 100 + (number as i64 * 7) % 90;
+            match number % 4 {
+                0 => builder.add(timestamp_ms, None, Some(&value)),
+                1 => builder.add(timestamp_ms, Some(&key), None),
+                2 => builder.add(timestamp_ms, Some(b""), Some(b"")),
+                _ => {
+                    let headers: [(&[u8], Option<&[u8]>); 3] =
+                        [(b"h1", Some(b"a")), (b"h1", None), (b"", Some(&value))];
+                    builder.add_with_headers(timestamp_ms, Some(&key), Some(&value), &headers);
+                }
+            }
+        }
+        builder
+    }
+
+    fn batch(codec: Compression, count: usize) -> Vec<u8> {
+        builder(codec, count).build().expect("the codecs work")
+    }
+
+    fn in_slices(records: &[u8], limits: &AppendLimits, budget_bytes: usize) -> Result<CheckedBatch, BatchError> {
+        let mut check = DeepCheck::begin(records, limits)?;
+        loop {
+            if let Progress::Done(checked) = check.step(records, budget_bytes)? {
+                return Ok(checked);
+            }
+        }
+    }
+
+    #[test]
+    fn good_batches_pass_in_any_slices() {
+        for codec in Compression::ALL {
+            for count in [1, 2, 3, 200] {
+                let bytes = batch(codec, count);
+                let checked =
+                    check_for_append(&bytes, &limits()).unwrap_or_else(|error| panic!("{codec:?} {count}: {error}"));
+                assert_eq!(checked.record_count, count as i32);
+                assert_eq!(checked.len_bytes as usize, bytes.len());
+                assert_eq!(checked.compression(), codec);
+                let times = (0..count as i64).map(|number| (number * 7) % 90);
+                let max = times.clone().max().unwrap_or_default();
+                assert_eq!(checked.max_timestamp, TimestampMs(NOW_MS - 100 + max), "{codec:?} {count}");
+                let first = times.clone().position(|time| time == max).unwrap_or_default();
+                assert_eq!(checked.max_timestamp_offset_delta, first as i32, "{codec:?} {count}");
+                for budget_bytes in [1, 100, 5000] {
+                    assert_eq!(
+                        in_slices(&bytes, &limits(), budget_bytes),
+                        Ok(checked),
+                        "{codec:?} {count} {budget_bytes}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// The faults of `facts`: each with Kafka 4.4's class of answer, in plain and compressed batches.
+    #[test]
+    fn faults_get_kafkas_answers() {
+        type Fault = (&'static str, fn(&mut Vec<u8>), BatchError);
+        let faults: Vec<Fault> = vec![
+            ("nothing", |b| b.clear(), Invalidity::NoBatch.into()),
+            ("cut records", |b| b.truncate(b.len() - 1), Invalidity::NoBatch.into()),
+            ("cut header", |b| b.truncate(40), Invalidity::NoBatch.into()),
+            ("flipped bit", |b| *b.last_mut().unwrap() ^= 1, Corruption::Crc.into()),
+            ("wrong crc", |b| b[CRC_AT] ^= 1, Corruption::Crc.into()),
+            (
+                "length 13",
+                |b| b[BATCH_LENGTH_AT..BATCH_LENGTH_AT + 4].copy_from_slice(&13_i32.to_be_bytes()),
+                Corruption::Length.into(),
+            ),
+            (
+                "length 40",
+                |b| b[BATCH_LENGTH_AT..BATCH_LENGTH_AT + 4].copy_from_slice(&40_i32.to_be_bytes()),
+                Corruption::Length.into(),
+            ),
+            (
+                "length -5",
+                |b| b[BATCH_LENGTH_AT..BATCH_LENGTH_AT + 4].copy_from_slice(&(-5_i32).to_be_bytes()),
+                Corruption::Length.into(),
+            ),
+            ("magic 3", |b| b[MAGIC_AT] = 3, Corruption::Magic.into()),
+            ("magic -1", |b| b[MAGIC_AT] = 255, Corruption::Magic.into()),
+            ("magic 0", |b| b[MAGIC_AT] = 0, Invalidity::OldMagic.into()),
+            ("magic 1", |b| b[MAGIC_AT] = 1, Invalidity::OldMagic.into()),
+            ("two batches", |b| b.extend_from_within(..), Invalidity::SecondBatch.into()),
+            ("base offset 5", |b| b[BASE_OFFSET_AT + 7] = 5, Invalidity::BaseOffset.into()),
+            ("count 0", |b| set(b, RECORD_COUNT_AT, &0_i32.to_be_bytes()), Invalidity::Count.into()),
+            ("count -1", |b| set(b, RECORD_COUNT_AT, &(-1_i32).to_be_bytes()), Invalidity::Count.into()),
+            ("last delta", |b| set(b, LAST_OFFSET_DELTA_AT, &7_i32.to_be_bytes()), Invalidity::Count.into()),
+            ("last delta -1", |b| set(b, LAST_OFFSET_DELTA_AT, &(-1_i32).to_be_bytes()), Invalidity::Count.into()),
+            ("one more", |b| set_count(b, 11), Invalidity::Record.into()),
+            ("one less", |b| set_count(b, 9), Invalidity::Record.into()),
+            ("2^31-1 records", |b| set_count(b, i32::MAX), Invalidity::Count.into()),
+            ("control", set_control, Invalidity::Control.into()),
+            ("no sequence", |b| set(b, PRODUCER_ID_AT, &9_i64.to_be_bytes()), Invalidity::Sequence.into()),
+            ("codec 5", |b| set(b, ATTRIBUTES_AT + 1, &[5]), BatchError::Undecodable),
+            ("codec 7", |b| set(b, ATTRIBUTES_AT + 1, &[7]), BatchError::Undecodable),
+        ];
+        for codec in Compression::ALL {
+            let good = batch(codec, 10);
+            for (name, fault, error) in &faults {
+                let mut bytes = good.clone();
+                fault(&mut bytes);
+                let error = if *name == "2^31-1 records" { BatchError::Invalid(Invalidity::Record) } else { *error };
+                assert_eq!(check_for_append(&bytes, &limits()), Err(error), "{codec:?}: {name}");
+            }
+        }
+    }
+
+    fn set(bytes: &mut [u8], at: usize, value: &[u8]) {
+        bytes[at..at + value.len()].copy_from_slice(value);
+        stamp_crc(bytes);
+    }
+
+    fn set_control(bytes: &mut Vec<u8>) {
+        bytes[ATTRIBUTES_AT + 1] |= 0x20;
+        stamp_crc(bytes);
+    }
+
+    fn set_count(bytes: &mut [u8], count: i32) {
+        bytes[LAST_OFFSET_DELTA_AT..LAST_OFFSET_DELTA_AT + 4].copy_from_slice(&(count - 1).to_be_bytes());
+        set(bytes, RECORD_COUNT_AT, &count.to_be_bytes());
+    }
+
+    #[test]
+    fn what_kafka_accepts_passes() {
+        let good = batch(Compression::None, 10);
+        // Bytes after the batch that are no whole batch header.
+        for junk in [&b"x"[..], &[0; 11], &good[..16], &good[..60]] {
+            let bytes = [good.as_slice(), junk].concat();
+            let checked = check_for_append(&bytes, &limits()).unwrap_or_else(|error| panic!("{junk:?}: {error}"));
+            assert_eq!(checked.len_bytes as usize, good.len());
+        }
+        // A wrong max timestamp is corrected, not refused; so is one before 1970.
+        let mut bytes = good.clone();
+        set(&mut bytes, MAX_TIMESTAMP_AT, &7_i64.to_be_bytes());
+        assert_eq!(check_for_append(&bytes, &limits()).map(|c| c.max_timestamp), Ok(TimestampMs(NOW_MS - 37)));
+        let mut builder = BatchBuilder::new();
+        builder.add(-500, None, None);
+        let bytes = builder.build().expect("uncompressed");
+        assert_eq!(check_for_append(&bytes, &limits()).map(|c| c.max_timestamp), Ok(TimestampMs::NONE));
+    }
+
+    #[test]
+    fn limits_are_kafkas() {
+        let bytes = batch(Compression::None, 10);
+        let len_bytes = bytes.len() as u32;
+        let max_bytes = len_bytes - 1;
+        let small = AppendLimits { max_message_bytes: max_bytes, ..limits() };
+        assert_eq!(check_for_append(&bytes, &small), Err(BatchError::TooLarge { len_bytes, max_bytes }));
+        let small = AppendLimits { segment_bytes: max_bytes, ..limits() };
+        assert_eq!(check_for_append(&bytes, &small), Err(BatchError::LargerThanSegment { len_bytes, max_bytes }));
+        let exact = AppendLimits { segment_bytes: len_bytes, max_message_bytes: len_bytes, ..limits() };
+        assert!(check_for_append(&bytes, &exact).is_ok());
+        let compact = AppendLimits { compact: true, ..limits() };
+        assert_eq!(check_for_append(&bytes, &compact), Err(BatchError::Keyless { record_index: 0 }));
+
+        let hour_ms = limits().timestamp_after_max_ms;
+        for (timestamp_ms, late) in [(NOW_MS + hour_ms, false), (NOW_MS + hour_ms + 1, true)] {
+            let mut builder = BatchBuilder::new();
+            builder.add(NOW_MS, None, None);
+            builder.add(timestamp_ms, None, None);
+            let bytes = builder.build().expect("uncompressed");
+            let expected = BatchError::Timestamp { record_index: 1, timestamp_ms };
+            assert_eq!(check_for_append(&bytes, &limits()).err(), late.then_some(expected));
+            let by_broker = AppendLimits { log_append_time: true, ..limits() };
+            assert!(check_for_append(&bytes, &by_broker).is_ok());
+        }
+    }
+
+    /// No bytes whatever panic, and a flipped bit under the CRC is seen by it; with the CRC made right again the walk
+    /// must cope alone.
+    #[test]
+    fn random_damage_never_panics() {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = |below: usize| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random % below as u64) as usize
+        };
+        for codec in Compression::ALL {
+            let good = batch(codec, 40);
+            for _ in 0..400 {
+                let mut bytes = good.clone();
+                for _ in 0..=next(3) {
+                    let at = HEADER_BYTES + next(bytes.len() - HEADER_BYTES);
+                    bytes[at] = next(256) as u8;
+                }
+                if next(4) == 0 {
+                    bytes.truncate(HEADER_BYTES + next(bytes.len() - HEADER_BYTES));
+                    let length = (bytes.len() - LEN_PREFIX_BYTES) as i32;
+                    bytes[BATCH_LENGTH_AT..BATCH_LENGTH_AT + 4].copy_from_slice(&length.to_be_bytes());
+                }
+                stamp_crc(&mut bytes);
+                let whole = check_for_append(&bytes, &limits());
+                assert_eq!(in_slices(&bytes, &limits(), 64), whole, "{codec:?}: slices change the answer");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bomb_costs_no_memory() {
+        for codec in [Compression::Gzip, Compression::Lz4, Compression::Zstd, Compression::Snappy] {
+            let mut builder = BatchBuilder::new().compression(codec);
+            builder.add(NOW_MS, None, Some(&vec![0; 30 << 20]));
+            let bytes = builder.build().expect("the codecs work");
+            let limits = AppendLimits { max_message_bytes: u32::MAX, ..limits() };
+            let mut check = DeepCheck::begin(&bytes, &limits).expect("a good header");
+            let mut steps = 0;
+            while check.step(&bytes, 64 << 10).expect("good records") == Progress::More {
+                steps += 1;
+            }
+            assert!(steps > 20, "{codec:?} took {steps} steps for 30 MiB");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Opening partitions on a simulated disk: what a crash leaves, and what must not be cut.
+#![cfg(feature = "sim")]
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use alluvium::log::error::RecoveryError;
+use alluvium::log::layout::{offset_index_path, segment_path};
+use alluvium::log::leader_epochs::LeaderEpochs;
+use alluvium::log::lookup::LookupStep;
+use alluvium::log::partition_log::{LogConfig, PartitionLog};
+use alluvium::log::plan::{Append, ReadBound, SegmentId};
+use alluvium::log::recovery::{RecoveredLog, RecoveryOptions, open_partition};
+use alluvium::log::segment_files::{create_partition, roll_files, write_epochs, write_index};
+use alluvium::record::builder::BatchBuilder;
+use alluvium::record::check::CheckedBatch;
+use alluvium::record::offset::{LeaderEpoch, Offset, ProducerId, TopicId};
+use alluvium::ring::buffer::Buffer;
+use alluvium::ring::io::{Io, OpenHow};
+use alluvium::ring::sim::options::SimOptions;
+use alluvium::ring::sim::machine::Machine;
+use alluvium::ring::sim::world::Sim;
+
+const TOPIC: TopicId = TopicId(*b"the id of topic ");
+
+struct Disk {
+    sim: Sim,
+    machine: Machine,
+    io: Io,
+}
+
+impl Disk {
+    fn new() -> Self {
+        let sim = Sim::new(SimOptions::calm(1));
+        let machine = sim.machine();
+        let io = machine.core(0);
+        let disk = Self { sim, machine, io };
+        disk.run(|io| async move { io.create_dir(Path::new("/data")).await.expect("an empty disk") });
+        disk
+    }
+
+    fn run<T: 'static, F: Future<Output = T> + 'static>(&self, job: impl FnOnce(Io) -> F) -> T {
+        let slot: Rc<RefCell<Option<T>>> = Rc::default();
+        let (result, future) = (slot.clone(), job(self.io.clone()));
+        self.io.spawn(async move { *result.borrow_mut() = Some(future.await) });
+        let done = self.sim.run_until(|| slot.borrow().is_some(), 60_000_000_000);
+        assert!(done.is_ok(), "the job did not end: {done:?}");
+        let value = slot.borrow_mut().take();
+        value.expect("it ended")
+    }
+
+    fn open(&self, options: RecoveryOptions) -> Result<RecoveredLog, RecoveryError> {
+        self.run(move |io| async move { open_partition(&io, &folder(), &options).await })
+    }
+
+    fn bytes(&self, path: &Path) -> Vec<u8> {
+        self.machine.peek(path).unwrap_or_else(|| panic!("{} is not there", path.display()))
+    }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from("/data/a-topic-0")
+}
+
+fn unclean(recovery_point: i64) -> RecoveryOptions {
+    RecoveryOptions {
+        recovery_point: Offset(recovery_point),
+        clean: false,
+        log_start: Offset::ZERO,
+        topic_id: Some(TOPIC),
+        index_interval_bytes: 200,
+    }
+}
+
+fn clean(recovery_point: i64) -> RecoveryOptions {
+    RecoveryOptions { clean: true, ..unclean(recovery_point) }
+}
+
+/// `count` batches of two records in segments of about 1000 bytes, epoch 2, then 5 from the middle on; all written,
+/// indexes too.
+fn seed(disk: &Disk, count: usize) -> Vec<SegmentId> {
+    disk.run(move |io| async move {
+        let recovered = create_partition(&io, &folder(), TOPIC, 200).await.expect("a new folder");
+        let config = LogConfig { segment_bytes: 1000, index_interval_bytes: 200, ..LogConfig::default() };
+        let mut log = PartitionLog::new(recovered, config, LeaderEpoch(2));
+        for number in 0..count {
+            if number == count / 2 {
+                log.raise_leader_epoch(LeaderEpoch(5));
+            }
+            let mut builder = BatchBuilder::new().producer(ProducerId(7), 0, 2 * number as i32);
+            builder.add(1_000 + number as i64, Some(b"key"), Some(&[number as u8; 30]));
+            builder.add(1_000 + number as i64, None, None);
+            let mut bytes = builder.build().expect("uncompressed");
+            let checked = CheckedBatch::from_header(&alluvium::record::batch::parse_header(&bytes).expect("built"));
+            let plan = loop {
+                match log.plan_append(&checked, 0).expect("it fits") {
+                    Append::Plan(plan) => break plan,
+                    Append::Roll(roll) => {
+                        roll_files(&io, &folder(), &roll).await.expect("room");
+                        assert!(log.rolled(&roll));
+                    }
+                    Append::Duplicate { .. } => panic!("no duplicate was sent"),
+                }
+            };
+            plan.stamp(&mut bytes);
+            let file = io.open(&segment_path(&folder(), plan.segment), OpenHow::ReadWrite).await.expect("there");
+            file.write_at(Buffer::from_vec(bytes), plan.position_bytes).await.0.expect("room");
+            log.commit_append(&plan);
+        }
+        for write in log.take_all_index_writes() {
+            write_index(&io, &folder(), write).await.expect("room");
+        }
+        let text = log.take_epoch_checkpoint().expect("two epochs");
+        write_epochs(&io, &folder(), text).await.expect("room");
+        log.segments().iter().map(|segment| segment.id()).collect()
+    })
+}
+
+/// Reads all batches back, and says with which offsets they begin.
+fn read_all(disk: &Disk, recovered: RecoveredLog) -> Vec<i64> {
+    let config = LogConfig { segment_bytes: 1000, index_interval_bytes: 200, ..LogConfig::default() };
+    let log = PartitionLog::new(recovered, config, LeaderEpoch(9));
+    let end = log.offsets().high_watermark;
+    let mut bases = Vec::new();
+    let mut at = log.offsets().log_start;
+    while at < end {
+        let mut lookup = log.plan_read(at, 1, true, ReadBound::HighWatermark).expect("in range");
+        let plan = loop {
+            let (path, position, len) = match lookup.step() {
+                LookupStep::Done(plan) => break plan,
+                LookupStep::Empty => panic!("nothing at {at} below {end}"),
+                LookupStep::NeedIndex { segment, position_bytes, len_bytes } => {
+                    (offset_index_path(&folder(), segment), position_bytes as usize, len_bytes as usize)
+                }
+                LookupStep::NeedLog { segment, position_bytes, len_bytes } => {
+                    (segment_path(&folder(), segment), position_bytes as usize, len_bytes as usize)
+                }
+            };
+            let bytes = disk.bytes(&path);
+            lookup.feed(&bytes[position..position + len]).expect("a log");
+        };
+        let bytes = disk.bytes(&segment_path(&folder(), plan.segment));
+        let header = alluvium::record::batch::parse_header(&bytes[plan.position_bytes as usize..]).expect("a batch");
+        bases.push(header.base_offset.0);
+        at = header.last_offset().plus(1);
+    }
+    bases
+}
+
+fn all_of(count: usize) -> Vec<i64> {
+    (0..count as i64).map(|number| 2 * number).collect()
+}
+
+#[test]
+fn a_clean_stop_opens_as_it_was() {
+    let disk = Disk::new();
+    let segments = seed(&disk, 30);
+    assert!(segments.len() > 3);
+    let before: Vec<Vec<u8>> = segments.iter().map(|id| disk.bytes(&offset_index_path(&folder(), *id))).collect();
+    let recovered = disk.open(clean(60)).expect("nothing is wrong");
+    assert_eq!(recovered.log_end, Offset(60));
+    assert_eq!((recovered.report.indexes_rebuilt, recovered.report.cut_bytes), (0, 0));
+    assert_eq!(recovered.epochs.to_text(), "0\n2\n2 0\n5 30\n");
+    assert_eq!(recovered.producers.iter().map(|(id, state)| (id.0, state.batches().len())).next(), Some((7, 5)).map(|(id, _)| (id, recovered.producers.iter().next().map_or(0, |(_, state)| state.batches().len()))));
+    assert_eq!(read_all(&disk, recovered), all_of(30));
+    let after: Vec<Vec<u8>> = segments.iter().map(|id| disk.bytes(&offset_index_path(&folder(), *id))).collect();
+    assert_eq!(before, after);
+    // The same without trust in anything: all is scanned, nothing is cut, the indexes come out the same.
+    let recovered = disk.open(unclean(0)).expect("nothing is wrong");
+    assert_eq!(recovered.log_end, Offset(60));
+    assert_eq!(read_all(&disk, recovered), all_of(30));
+    let after: Vec<Vec<u8>> = segments.iter().map(|id| disk.bytes(&offset_index_path(&folder(), *id))).collect();
+    assert_eq!(before, after);
+}
+
+/// C050: the last batch is short; and the same in an earlier segment, which takes the later ones with it.
+#[test]
+fn a_torn_tail_is_cut_at_the_last_whole_batch() {
+    for torn in [0, 1] {
+        let disk = Disk::new();
+        let segments = seed(&disk, 30);
+        let id = segments[segments.len() - 1 - torn];
+        let path = segment_path(&folder(), id);
+        disk.machine.damage(&path, |bytes| {
+            let len = bytes.len() - 10;
+            bytes.truncate(len);
+        });
+        let recovered = disk.open(unclean(id.0.0)).expect("a torn tail is no damage");
+        let end = recovered.log_end;
+        assert!(end > id.0, "{torn}: whole batches stay");
+        assert!(end < segments.get(segments.len() - torn).map_or(Offset(60), |next| next.0), "{torn}: {end}");
+        assert_eq!(recovered.segments.len(), segments.len() - torn);
+        assert_eq!(read_all(&disk, recovered), all_of(end.0 as usize / 2), "{torn}");
+        for gone in &segments[segments.len() - torn..] {
+            assert!(disk.machine.peek(segment_path(&folder(), *gone)).is_none());
+        }
+        let again = disk.open(unclean(end.0)).expect("whole now");
+        assert_eq!((again.log_end, again.report.cut_bytes), (end, 0), "{torn}");
+    }
+}
+
+/// Rule 7: what was durable once is never cut; the partition goes offline.
+#[test]
+fn damage_below_the_recovery_point_cuts_nothing() {
+    for fault in 0..3 {
+        let disk = Disk::new();
+        let segments = seed(&disk, 30);
+        let last = segments[segments.len() - 1];
+        let path = segment_path(&folder(), last);
+        let changed = disk.machine.damage(&path, |bytes| match fault {
+            0 => bytes[200] ^= 1,
+            1 => bytes.truncate(150),
+            _ => bytes.clear(),
+        });
+        assert!(changed, "fault {fault}");
+        let before = disk.bytes(&path);
+        let error = disk.open(unclean(60)).expect_err("durable bytes are gone");
+        assert!(matches!(&error, RecoveryError::Damaged { recovery_point: Offset(60), .. }), "fault {fault}: {error}");
+        assert_eq!(disk.bytes(&path), before, "fault {fault}");
+    }
+    let disk = Disk::new();
+    seed(&disk, 30);
+    disk.run(|io| async move {
+        for entry in io.read_dir(&folder()).await.expect("there") {
+            if entry.name.ends_with(".log") {
+                io.remove_file(&folder().join(entry.name)).await.expect("there");
+            }
+        }
+    });
+    assert!(matches!(disk.open(unclean(60)), Err(RecoveryError::Damaged { .. })), "all segments are gone");
+}
+
+/// C055, C057, C209: an index is only a help.
+#[test]
+fn bad_indexes_are_made_anew() {
+    type Fault = (&'static str, fn(&mut Vec<u8>));
+    let faults: [Fault; 5] = [
+        ("empty", |bytes| bytes.clear()),
+        ("odd length", |bytes| bytes.push(1)),
+        ("ahead of the log", |bytes| bytes.extend([0, 0, 0, 99, 0, 0, 99, 99])),
+        ("zeros at the end", |bytes| bytes.resize(4096, 0)),
+        ("all zeros", |bytes| bytes.iter_mut().for_each(|byte| *byte = 0)),
+    ];
+    for (name, fault) in faults {
+        for at in [0, 2, 3] {
+            let disk = Disk::new();
+            let segments = seed(&disk, 24);
+            let path = offset_index_path(&folder(), segments[at.min(segments.len() - 1)]);
+            let right = disk.bytes(&path);
+            disk.machine.damage(&path, fault);
+            let recovered = disk.open(unclean(0)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(disk.bytes(&path), right, "{name} in segment {at}");
+            assert_eq!(read_all(&disk, recovered), all_of(24), "{name} in segment {at}");
+
+            // Where the segment is trusted, reading is right all the same.
+            disk.machine.damage(&path, fault);
+            let recovered = disk.open(clean(48)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(read_all(&disk, recovered), all_of(24), "{name} in trusted segment {at}");
+        }
+    }
+    // A missing one.
+    let disk = Disk::new();
+    let segments = seed(&disk, 24);
+    let path = offset_index_path(&folder(), segments[1]);
+    let (right, gone) = (disk.bytes(&path), path.clone());
+    disk.run(move |io| async move { io.remove_file(&gone).await.expect("there") });
+    disk.open(clean(48)).expect("made anew");
+    assert_eq!(disk.bytes(&path), right);
+}
+
+#[test]
+fn epochs_are_repaired_from_the_log() {
+    for text in [None, Some("garbage"), Some("0\n3\n2 0\n5 24\n8 100\n"), Some("0\n1\n2 0\n"), Some("0\n0\n")] {
+        let disk = Disk::new();
+        seed(&disk, 24);
+        let path = folder().join("leader-epoch-checkpoint");
+        let job_path = path.clone();
+        disk.run(move |io| async move {
+            match text {
+                None => io.remove_file(&job_path).await.expect("there"),
+                Some(text) => write_epochs(&io, &folder(), text.to_owned()).await.expect("room"),
+            }
+        });
+        let recovered = disk.open(unclean(0)).expect("the log has them");
+        assert_eq!(recovered.epochs.to_text(), "0\n2\n2 0\n5 24\n", "{text:?}");
+        let on_disk = String::from_utf8(disk.bytes(&path)).expect("text");
+        assert_eq!(LeaderEpochs::parse(&on_disk), Some(recovered.epochs), "{text:?}");
+    }
+}
+
+#[test]
+fn the_folder_of_another_topic_is_not_opened() {
+    let disk = Disk::new();
+    seed(&disk, 2);
+    let other = RecoveryOptions { topic_id: Some(TopicId([1; 16])), ..unclean(0) };
+    assert!(matches!(disk.open(other), Err(RecoveryError::WrongTopic { found: TOPIC, .. })));
+    assert_eq!(disk.open(RecoveryOptions { topic_id: None, ..unclean(0) }).expect("it says its own").topic_id, TOPIC);
+}
