@@ -1,3 +1,11 @@
 //! Parse the command line, run the command, exit with its code.
 
-fn main() {}
+use std::process::ExitCode;
+
+use alluvium::cli::args::CommandLine;
+use alluvium::cli::command;
+use clap::Parser;
+
+fn main() -> ExitCode {
+    command::run(CommandLine::parse())
+}

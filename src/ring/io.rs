@@ -14,6 +14,8 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use crate::ring::buffer::{Buffer, BufferPool};
+use crate::ring::file::UringFile;
+use crate::ring::send::LoadedPipe;
 #[cfg(any(test, feature = "sim"))]
 use crate::ring::sim::core::SimCore;
 #[cfg(any(test, feature = "sim"))]
@@ -24,7 +26,8 @@ use crate::ring::sim::net::SimListener;
 use crate::ring::sim::stream::SimStream;
 use crate::ring::task::{Executor, TaskId, WaitList};
 use crate::ring::timer::{Nanos, Timers};
-use crate::ring::uring::{Uring, UringFile, UringListener, UringStream};
+use crate::ring::socket::{UringListener, UringStream};
+use crate::ring::uring::Uring;
 
 /// One core's view of the world. Cheap to clone; never leaves its thread.
 #[derive(Clone)]
@@ -436,8 +439,10 @@ pub struct SendQueue {
     /// Bytes of the first part that were sent.
     pub(in crate::ring) sent_bytes: u64,
     pub(in crate::ring) queued_bytes: u64,
+    /// Up to here (counted as `sent_bytes`) the first part is known to be in the page cache.
+    pub(in crate::ring) resident_bytes: u64,
     /// What a driver keeps between calls (a pipe with residue).
-    pub(in crate::ring) pipe: Option<crate::ring::uring::LoadedPipe>,
+    pub(in crate::ring) pipe: Option<LoadedPipe>,
 }
 
 impl SendQueue {

@@ -4,9 +4,26 @@
 //! above asks the world through it, so the simulator can stand in for the kernel.
 
 pub mod buffer;
+pub mod core;
+mod descriptor;
+mod file;
+mod helper;
+pub mod inbox;
 pub mod io;
+pub mod mailbox;
+pub mod mesh;
+mod operation;
+mod pipe;
+mod receive_ring;
+mod request;
+mod residency;
+pub mod ring_mask;
+mod send;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
+mod socket;
+mod syscall;
 pub mod task;
 pub mod timer;
-pub mod uring;
+pub mod turn;
+mod uring;

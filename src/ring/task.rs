@@ -90,7 +90,12 @@ impl Executor {
 
     /// Polls the task that has waited longest. Returns false where none is ready.
     pub fn poll_one(&self) -> bool {
-        let Some(id) = self.ready.borrow_mut().pop_front() else { return false };
+        self.poll_next().is_some()
+    }
+
+    /// As [`Executor::poll_one`]; says which task it was.
+    pub fn poll_next(&self) -> Option<TaskId> {
+        let id = self.ready.borrow_mut().pop_front()?;
         let future = {
             let mut tasks = self.tasks.borrow_mut();
             match tasks.get_mut(id.index as usize) {
@@ -98,10 +103,10 @@ impl Executor {
                     task.queued = false;
                     task.future.take()
                 }
-                _ => return true,
+                _ => return Some(id),
             }
         };
-        let Some(mut future) = future else { return true };
+        let Some(mut future) = future else { return Some(id) };
         self.current.set(id);
         let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         self.current.set(TaskId::NONE);
@@ -113,7 +118,7 @@ impl Executor {
             }
             Poll::Pending => self.tasks.borrow_mut()[id.index as usize].future = Some(future),
         }
-        true
+        Some(id)
     }
 
     /// Drops every task, as a crash does; what they own is released by their destructors.

@@ -1,0 +1,27 @@
+//! The command line: flags to options, and what each command does.
+//!
+//! `args` names every flag; `command` runs what was asked. `serve` resolves the server's options and prints them; `topics`
+//! and `bench_*` are clients that talk to a server (this one or Apache Kafka) through `connection` and `cluster`. Here
+//! ordinary sockets, files and threads are used: a command is its own process and no core waits for it.
+
+pub mod address;
+pub mod args;
+pub mod bench_batch;
+pub mod bench_fetch;
+pub mod bench_meter;
+pub mod bench_plan;
+pub mod bench_produce;
+pub mod bench_report;
+pub mod bench_run;
+pub mod byte_size;
+pub mod client_error;
+pub mod cluster;
+pub mod command;
+pub mod connection;
+pub mod cores;
+pub mod fetch_answer;
+pub mod output;
+pub mod produce_lane;
+pub mod serve;
+pub mod topic_admin;
+pub mod topics;
