@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use crate::ring::io::{DirEntry, Io, OpenHow};
 use crate::ring::sim::disk::Disk;
+use crate::ring::sim::events::World;
 use crate::ring::sim::file::SimFile;
 use crate::ring::sim::machine::MachineState;
 use crate::ring::sim::net::SimListener;
@@ -15,7 +16,6 @@ use crate::ring::sim::operation::Completion;
 use crate::ring::sim::options::DiskOp;
 use crate::ring::sim::random::Random;
 use crate::ring::sim::stream::SimStream;
-use crate::ring::sim::world::World;
 use crate::ring::task::{TaskId, WaitList};
 use crate::ring::timer::Nanos;
 

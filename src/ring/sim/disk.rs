@@ -1,16 +1,16 @@
 //! A machine's tree of folders and files: what is seen, and what a power cut cannot take.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path};
 use std::rc::{Rc, Weak};
 
 use crate::ring::io::{DirEntry, OpenHow};
+use crate::ring::sim::events::World;
 use crate::ring::sim::file::FileNode;
+use crate::ring::sim::folder::{Folder, NameChange, Node, join_renames};
 use crate::ring::sim::options::DiskOp;
 use crate::ring::sim::random::Random;
-use crate::ring::sim::world::World;
 
 /// The disk of one machine.
 ///
@@ -29,32 +29,6 @@ struct ScheduledFault {
     remaining: u32,
 }
 
-/// A folder.
-#[derive(Default)]
-pub(in crate::ring::sim) struct Folder {
-    state: RefCell<FolderState>,
-}
-
-#[derive(Default)]
-struct FolderState {
-    visible: BTreeMap<String, Node>,
-    durable: BTreeMap<String, Node>,
-    /// Numbered; the halves of one rename have one number.
-    pending: Vec<(u64, NameChange)>,
-}
-
-#[derive(Clone)]
-enum Node {
-    File(Rc<FileNode>),
-    Folder(Rc<Folder>),
-}
-
-enum NameChange {
-    Link(String, Node),
-    Unlink(String),
-    Rename(String, String, Node),
-}
-
 impl Disk {
     pub(in crate::ring::sim) fn new(world: &Rc<World>) -> Self {
         Self {
@@ -67,7 +41,7 @@ impl Disk {
 
     pub(in crate::ring::sim) fn open(&self, path: &Path, how: OpenHow) -> io::Result<Rc<FileNode>> {
         let (folder, name) = self.parent(path)?;
-        let found = folder.state.borrow().visible.get(&name).cloned();
+        let found = folder.find(&name);
         match (found, how) {
             (Some(Node::Folder(_)), _) => Err(ErrorKind::IsADirectory.into()),
             (Some(Node::File(_)), OpenHow::CreateNew) => Err(ErrorKind::AlreadyExists.into()),
@@ -87,7 +61,7 @@ impl Disk {
 
     pub(in crate::ring::sim) fn create_dir(&self, path: &Path) -> io::Result<()> {
         let (folder, name) = self.parent(path)?;
-        if folder.state.borrow().visible.contains_key(&name) {
+        if folder.find(&name).is_some() {
             return Err(ErrorKind::AlreadyExists.into());
         }
         folder.change(self.sequence(), NameChange::Link(name, Node::Folder(Rc::default())));
@@ -97,14 +71,14 @@ impl Disk {
     pub(in crate::ring::sim) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from_folder, from_name) = self.parent(from)?;
         let (to_folder, to_name) = self.parent(to)?;
-        let node = from_folder.state.borrow().visible.get(&from_name).cloned().ok_or(ErrorKind::NotFound)?;
-        let replaced = to_folder.state.borrow().visible.get(&to_name).cloned();
+        let node = from_folder.find(&from_name).ok_or(ErrorKind::NotFound)?;
+        let replaced = to_folder.find(&to_name);
         match (&node, &replaced) {
             (Node::File(file), Some(Node::File(other))) if Rc::ptr_eq(file, other) => return Ok(()),
             (Node::Folder(folder), Some(Node::Folder(other))) if Rc::ptr_eq(folder, other) => return Ok(()),
             (Node::File(_), Some(Node::Folder(_))) => return Err(ErrorKind::IsADirectory.into()),
             (Node::Folder(_), Some(Node::File(_))) => return Err(ErrorKind::NotADirectory.into()),
-            (Node::Folder(_), Some(Node::Folder(other))) if !other.state.borrow().visible.is_empty() => {
+            (Node::Folder(_), Some(Node::Folder(other))) if !other.is_empty() => {
                 return Err(ErrorKind::DirectoryNotEmpty.into());
             }
             _ => {}
@@ -116,15 +90,15 @@ impl Disk {
         if Rc::ptr_eq(&from_folder, &to_folder) {
             from_folder.change(number, NameChange::Rename(from_name, to_name, node));
         } else {
-            from_folder.change(number, NameChange::Unlink(from_name));
-            to_folder.change(number, NameChange::Link(to_name, node));
+            from_folder.change(number, NameChange::MoveOut(from_name));
+            to_folder.change(number, NameChange::MoveIn(to_name, node));
         }
         Ok(())
     }
 
     pub(in crate::ring::sim) fn remove_file(&self, path: &Path) -> io::Result<()> {
         let (folder, name) = self.parent(path)?;
-        let found = folder.state.borrow().visible.get(&name).cloned();
+        let found = folder.find(&name);
         match found {
             None => Err(ErrorKind::NotFound.into()),
             Some(Node::Folder(_)) => Err(ErrorKind::IsADirectory.into()),
@@ -137,13 +111,11 @@ impl Disk {
 
     pub(in crate::ring::sim) fn remove_dir(&self, path: &Path) -> io::Result<()> {
         let (folder, name) = self.parent(path)?;
-        let found = folder.state.borrow().visible.get(&name).cloned();
+        let found = folder.find(&name);
         match found {
             None => Err(ErrorKind::NotFound.into()),
             Some(Node::File(_)) => Err(ErrorKind::NotADirectory.into()),
-            Some(Node::Folder(inner)) if !inner.state.borrow().visible.is_empty() => {
-                Err(ErrorKind::DirectoryNotEmpty.into())
-            }
+            Some(Node::Folder(inner)) if !inner.is_empty() => Err(ErrorKind::DirectoryNotEmpty.into()),
             Some(Node::Folder(_)) => {
                 folder.change(self.sequence(), NameChange::Unlink(name));
                 Ok(())
@@ -152,14 +124,12 @@ impl Disk {
     }
 
     pub(in crate::ring::sim) fn read_dir(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
-        let folder = self.folder(path)?;
-        let state = folder.state.borrow();
-        let entries = state.visible.iter().map(|(name, node)| {
+        let entries = self.folder(path)?.entries().into_iter().map(|(name, node)| {
             let (is_dir, len_bytes) = match node {
                 Node::File(file) => (false, file.len_bytes()),
                 Node::Folder(_) => (true, 0),
             };
-            DirEntry { name: name.clone(), is_dir, len_bytes }
+            DirEntry { name, is_dir, len_bytes }
         });
         Ok(entries.collect())
     }
@@ -168,7 +138,7 @@ impl Disk {
     pub(in crate::ring::sim) fn folder(&self, path: &Path) -> io::Result<Rc<Folder>> {
         let mut folder = self.root.clone();
         for name in names(path)? {
-            let next = folder.state.borrow().visible.get(&name).cloned();
+            let next = folder.find(&name);
             folder = match next {
                 None => return Err(ErrorKind::NotFound.into()),
                 Some(Node::File(_)) => return Err(ErrorKind::NotADirectory.into()),
@@ -186,8 +156,8 @@ impl Disk {
 
     fn file(&self, path: &Path) -> Option<Rc<FileNode>> {
         let (folder, name) = self.parent(path).ok()?;
-        match folder.state.borrow().visible.get(&name) {
-            Some(Node::File(file)) => Some(file.clone()),
+        match folder.find(&name) {
+            Some(Node::File(file)) => Some(file),
             _ => None,
         }
     }
@@ -247,122 +217,6 @@ impl Disk {
 
     fn sequence(&self) -> u64 {
         self.world.upgrade().map_or(0, |world| world.next_sequence())
-    }
-}
-
-impl Folder {
-    fn change(&self, number: u64, change: NameChange) {
-        let mut state = self.state.borrow_mut();
-        change.apply(&mut state.visible);
-        state.pending.push((number, change));
-    }
-
-    /// Makes the changes up to `until` durable.
-    pub(in crate::ring::sim) fn make_durable(&self, until: u64) {
-        let mut state = self.state.borrow_mut();
-        let state = &mut *state;
-        let count = state.pending.partition_point(|(number, _)| *number <= until);
-        for (_, change) in state.pending.drain(..count) {
-            change.apply(&mut state.durable);
-        }
-    }
-
-    /// Forgets the changes up to `until`: the sync failed, and a power cut takes them back.
-    pub(in crate::ring::sim) fn forget_changes(&self, until: u64) {
-        self.state.borrow_mut().pending.retain(|(number, _)| *number > until);
-    }
-
-    fn used_bytes(&self) -> u64 {
-        let state = self.state.borrow();
-        let bytes = state.visible.values().map(|node| match node {
-            Node::File(file) => file.len_bytes(),
-            Node::Folder(folder) => folder.used_bytes(),
-        });
-        bytes.sum()
-    }
-
-    fn draw_kept_count(&self, random: &Random) -> usize {
-        let pending_count = self.state.borrow().pending.len();
-        match random.below(3) {
-            0 => pending_count,
-            1 => 0,
-            _ => random.index(pending_count + 1),
-        }
-    }
-
-    fn position_of(&self, number: u64) -> Option<usize> {
-        self.state.borrow().pending.iter().position(|(pending, _)| *pending == number)
-    }
-
-    fn cut_power(&self, kept_count: usize) {
-        let mut state = self.state.borrow_mut();
-        let state = &mut *state;
-        for (_, change) in state.pending.drain(..).take(kept_count) {
-            change.apply(&mut state.durable);
-        }
-        state.visible = state.durable.clone();
-    }
-}
-
-impl Node {
-    /// All folders and files that are to be found now or might be after a power cut, each once.
-    fn collect(&self, folders: &mut Vec<Rc<Folder>>, files: &mut Vec<Rc<FileNode>>) {
-        match self {
-            Self::File(file) if !files.iter().any(|known| Rc::ptr_eq(known, file)) => files.push(file.clone()),
-            Self::Folder(folder) if !folders.iter().any(|known| Rc::ptr_eq(known, folder)) => {
-                folders.push(folder.clone());
-                let state = folder.state.borrow();
-                let pending = state.pending.iter().filter_map(|(_, change)| match change {
-                    NameChange::Link(_, node) | NameChange::Rename(_, _, node) => Some(node),
-                    NameChange::Unlink(_) => None,
-                });
-                for node in state.durable.values().chain(pending).chain(state.visible.values()) {
-                    node.collect(folders, files);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-impl NameChange {
-    fn apply(&self, names: &mut BTreeMap<String, Node>) {
-        match self {
-            Self::Link(name, node) => {
-                names.insert(name.clone(), node.clone());
-            }
-            Self::Unlink(name) => {
-                names.remove(name);
-            }
-            Self::Rename(from, to, node) => {
-                names.remove(from);
-                names.insert(to.clone(), node.clone());
-            }
-        }
-    }
-}
-
-/// Where one half of a rename is kept, keeps the other half, and so all before it in that folder.
-fn join_renames(folders: &[Rc<Folder>], kept: &mut [usize]) {
-    loop {
-        let mut changed = false;
-        for index in 0..folders.len() {
-            let numbers: Vec<u64> =
-                folders[index].state.borrow().pending.iter().take(kept[index]).map(|(number, _)| *number).collect();
-            for number in numbers {
-                for (other, folder) in folders.iter().enumerate() {
-                    if let Some(position) = folder.position_of(number)
-                        && kept[other] <= position
-                    {
-                        kept[other] = position + 1;
-                        changed = true;
-                    }
-                }
-            }
-        }
-        if !changed {
-            return;
-        }
     }
 }
 

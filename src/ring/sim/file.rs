@@ -9,10 +9,10 @@ use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
 use crate::ring::sim::core::{CoreState, eio};
 use crate::ring::sim::crash::{FileChange, after_power_cut};
+use crate::ring::sim::events::World;
 use crate::ring::sim::operation::Completion;
 use crate::ring::sim::options::DiskOp;
 use crate::ring::sim::random::Random;
-use crate::ring::sim::world::World;
 
 /// The bytes behind any number of names and open files.
 #[derive(Default)]

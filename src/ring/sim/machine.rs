@@ -7,8 +7,8 @@ use std::rc::Rc;
 use crate::ring::io::{Driver, Io};
 use crate::ring::sim::core::{CoreState, SimCore};
 use crate::ring::sim::disk::Disk;
+use crate::ring::sim::events::{BootedCore, World};
 use crate::ring::sim::options::{Crash, DiskOp};
-use crate::ring::sim::world::{BootedCore, World};
 
 /// A machine of a world, which runs one process with any number of cores. Cheap to clone.
 #[derive(Clone)]

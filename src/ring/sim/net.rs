@@ -9,10 +9,10 @@ use std::task::Poll;
 
 use crate::ring::io::Io;
 use crate::ring::sim::core::CoreState;
+use crate::ring::sim::events::{BootedCore, World};
 use crate::ring::sim::options::Crash;
 use crate::ring::sim::pipe::{Connection, End};
 use crate::ring::sim::stream::SimStream;
-use crate::ring::sim::world::{BootedCore, World};
 use crate::ring::task::WaitList;
 
 /// One network that all machines are on; an address belongs to whoever listens on it.

@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use crate::ring::io::Io;
 use crate::ring::sim::core::CoreState;
+use crate::ring::sim::events::World;
 use crate::ring::sim::file::checksum;
-use crate::ring::sim::world::World;
 use crate::ring::task::TaskId;
 
 /// A connection between two ends: 0 connected, 1 accepted.

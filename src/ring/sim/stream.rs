@@ -7,8 +7,8 @@ use std::task::Poll;
 
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{File, Part, SendQueue};
+use crate::ring::sim::events::World;
 use crate::ring::sim::pipe::Connection;
-use crate::ring::sim::world::World;
 
 /// A connected socket of one core.
 pub struct SimStream {
@@ -369,6 +369,21 @@ mod tests {
             }
             assert_eq!(seen.len(), legal.len(), "{crash:?}: only {seen:?}");
         }
+    }
+
+    #[test]
+    fn a_connection_that_nobody_waits_for_comes_to_be_and_ends() {
+        let ended: Rc<Cell<bool>> = Rc::default();
+        let seen = ended.clone();
+        let (sim, _server, client) = served(SimOptions::calm(1), async move |_, stream| {
+            seen.set(receive_all(&stream).await.is_ok_and(|all| all.is_empty()));
+        });
+        let task = client.clone();
+        client.spawn(async move {
+            let mut connecting = Box::pin(task.connect(address()));
+            poll_fn(|context| Poll::Ready(connecting.as_mut().poll(context).is_ready())).await;
+        });
+        assert_eq!(sim.run_until(|| ended.get(), SECOND_NS), Ok(()));
     }
 
     #[test]

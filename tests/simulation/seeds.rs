@@ -1,0 +1,10 @@
+//! Which seeds a run goes through.
+
+/// `SIMULATION_SEED=n` runs that one; otherwise `count` from 0, or `SIMULATION_SEED_COUNT` of them.
+pub(crate) fn seeds(count: u64) -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("SIMULATION_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SIMULATION_SEED_COUNT").unwrap_or(count),
+    }
+}
