@@ -60,6 +60,11 @@ fn parse_line(line: &'static str) -> Golden {
 }
 
 impl Golden {
+    /// How far apart the damaged places are: long lines repeat themselves, and their cost grows with the square.
+    fn stride(&self) -> usize {
+        1 + self.bytes.len() / 150
+    }
+
     /// What a failure should say.
     fn place(&self) -> String {
         format!(
@@ -108,7 +113,7 @@ fn every_truncation_is_an_error() {
 #[test]
 fn damaged_bytes_do_no_harm() {
     for line in golden() {
-        for position in 0..line.bytes.len() {
+        for position in (0..line.bytes.len()).step_by(line.stride()) {
             let byte = line.bytes[position];
             for damage in [
                 0,
@@ -137,7 +142,7 @@ fn damaged_bytes_do_no_harm() {
 #[test]
 fn huge_lengths_are_refused() {
     for line in golden() {
-        for position in 0..line.bytes.len().saturating_sub(4) {
+        for position in (0..line.bytes.len().saturating_sub(4)).step_by(line.stride()) {
             for damage in [
                 [0x7f, 0xff, 0xff, 0xff],
                 [0xff, 0xff, 0xff, 0x7f],
