@@ -433,9 +433,10 @@ fn second_opinion<M: Message + Decodable + Encodable>(line: &Golden) -> Option<V
     if line.version < M::VERSIONS.min || line.version > M::VERSIONS.max {
         return None;
     }
-    let message = M::decode(&mut &line.bytes[..], line.version).expect(&line.place());
+    let place = line.place();
+    let message = M::decode(&mut &line.bytes[..], line.version).expect(&place);
     let mut out = Vec::new();
-    message.encode(&mut out, line.version).expect(&line.place());
+    message.encode(&mut out, line.version).expect(&place);
     Some(out)
 }
 
