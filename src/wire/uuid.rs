@@ -25,9 +25,9 @@ impl Uuid {
         *self == Self::ZERO
     }
 
-    /// Whether Kafka keeps this id for its own use: the first 100 ids, of which 0 and 1 have meanings.
+    /// Whether Kafka keeps this id for its own use: 0 is none, 1 the topic of the cluster's metadata.
     pub fn is_reserved(&self) -> bool {
-        u128::from_be_bytes(self.0) < 100
+        u128::from_be_bytes(self.0) <= 1
     }
 
     /// Reads the 22 characters that [`fmt::Display`] prints; `None` for anything else.

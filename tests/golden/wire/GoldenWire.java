@@ -34,7 +34,16 @@ import org.apache.kafka.common.record.internal.SimpleRecord;
 
 public class GoldenWire {
     /** How the fields of a message are set. */
-    enum Filling { DEFAULT, FULL, NULL }
+    enum Filling {
+        DEFAULT, FULL, NULL, MANY_0, MANY_1, MANY_2;
+
+        /** Only arrays are set: those at this level have many elements with default fields, those above have one. */
+        int level() {
+            return ordinal() - MANY_0.ordinal();
+        }
+    }
+
+    private static final int MANY = 16;
 
     private final Filling filling;
     private final short version;
@@ -111,6 +120,9 @@ public class GoldenWire {
         }
         setters.sort(Comparator.comparing(Method::getName));
         for (Method setter : setters) {
+            if (filling.level() >= 0 && !Collection.class.isAssignableFrom(setter.getParameterTypes()[0])) {
+                continue;
+            }
             Object before = getter(type, setter).invoke(message);
             boolean flag = setter.getParameterTypes()[0] == boolean.class;
             Object value = flag ? !(boolean) before : value(setter.getGenericParameterTypes()[0], depth);
@@ -181,10 +193,35 @@ public class GoldenWire {
     }
 
     private void fill(Collection<Object> values, Type element, int depth) throws Exception {
+        if (filling.level() >= 0) {
+            for (int index = 0; index < (filling.level() == depth ? MANY : 1); index++) {
+                values.add(filling.level() == depth ? simple(element) : value(element, depth));
+            }
+            return;
+        }
         // Inner arrays have one or two elements by turns, so that no array hides behind another's length.
         int size = depth == 0 ? 2 : 1 + count % 2;
         for (int index = 0; index < size; index++) {
-            values.add(value(element, depth + 1));
+            values.add(value(element, depth));
         }
+    }
+
+    private static Object simple(Type type) throws Exception {
+        if (type == Byte.class) {
+            return (byte) 0;
+        } else if (type == Short.class) {
+            return (short) 0;
+        } else if (type == Integer.class) {
+            return 0;
+        } else if (type == Long.class) {
+            return 0L;
+        } else if (type == String.class) {
+            return "";
+        } else if (type == Uuid.class) {
+            return Uuid.ZERO_UUID;
+        } else if (type == byte[].class) {
+            return new byte[0];
+        }
+        return ((Class<?>) type).getDeclaredConstructor().newInstance();
     }
 }
