@@ -8,6 +8,7 @@ use crate::api::dispatch::{Api, RequestContext};
 use crate::api::error_map;
 use crate::api::fetch_session::{SessionKind, SessionRequest, Telling, TopicKey, WantedPartition};
 use crate::api::reply::Outcome;
+use crate::log::partition_log::PartitionLog;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId, TopicId};
 use crate::ring::io::Part;
 use crate::ring::task::TaskId;
@@ -231,7 +232,11 @@ async fn read_one(
         if let Some(error) = error_map::leader_epoch_error(wanted.current_leader_epoch, log.leader_epoch()) {
             return Found::error(error);
         }
-        (log.offsets(), log.diverging_epoch(LeaderEpoch(wanted.last_fetched_epoch), Offset(wanted.fetch_offset)))
+        let diverging = match diverging_epoch(&log, wanted) {
+            Ok(diverging) => diverging,
+            Err(error) => return Found::error(error),
+        };
+        (log.offsets(), diverging)
     };
     let mut found = Found {
         high_watermark: offsets.high_watermark.get(),
@@ -256,6 +261,20 @@ async fn read_one(
         }
     }
     found
+}
+
+/// Where the log of a client that has records up to `last_fetched_epoch` parts from this one (KIP-595).
+fn diverging_epoch(
+    log: &PartitionLog,
+    wanted: &WantedPartition,
+) -> Result<Option<(LeaderEpoch, Offset)>, ErrorCode> {
+    let last_fetched = LeaderEpoch(wanted.last_fetched_epoch);
+    if last_fetched < LeaderEpoch(0) {
+        return Ok(None);
+    }
+    // Kafka's answer where it knows no such epoch: the client looks for a valid offset.
+    let (epoch, end) = log.offset_for_epoch(last_fetched).ok_or(ErrorCode::OffsetOutOfRange)?;
+    Ok((epoch < last_fetched || end < Offset(wanted.fetch_offset)).then_some((epoch, end)))
 }
 
 fn encode(

@@ -3,7 +3,8 @@
 use thiserror::Error;
 
 use crate::control::config_value::ConfigError;
-use crate::control::id::{CoreIndex, TopicId};
+use crate::control::id::CoreIndex;
+use crate::record::offset::TopicId;
 use crate::control::placement::PlacementError;
 use crate::control::topic_name::TopicNameError;
 

@@ -283,7 +283,8 @@ mod tests {
     use super::{CatalogFileError, encode_frame, header, image, replay, wants_compaction};
     use crate::control::broker_config::BrokerConfig;
     use crate::control::catalog::{Catalog, Command, NewTopic, Rules};
-    use crate::control::id::{ClusterId, CoreIndex, DirectoryId, TopicId};
+    use crate::control::id::{ClusterId, CoreIndex, DirectoryId};
+    use crate::record::offset::TopicId;
     use crate::control::placement::Move;
     use crate::control::topic_config::ConfigChange;
 

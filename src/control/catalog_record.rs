@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::control::id::{ClusterId, CoreIndex, DirectoryId, TopicId};
+use crate::control::id::{ClusterId, CoreIndex, DirectoryId};
+use crate::record::offset::TopicId;
 use crate::control::placement::Move;
 use crate::control::topic::{ConfigOverrides, Partition, Topic};
 
@@ -376,7 +377,7 @@ fn take_partition(bytes: &mut &[u8]) -> Result<Partition, RecordBytesError> {
 #[cfg(test)]
 mod tests {
     use super::{CatalogRecord, RecordBytesError};
-    use crate::control::id::TopicId;
+    use crate::record::offset::TopicId;
 
     #[test]
     fn bytes_that_are_no_record_are_named() {

@@ -75,10 +75,6 @@ impl fmt::Display for BrokerId {
     }
 }
 
-/// A topic's id, 16 bytes, in Kafka's URL-safe base64 when printed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TopicId(pub [u8; 16]);
-
 /// The id of a data directory, 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DirectoryId(pub [u8; 16]);
@@ -86,17 +82,6 @@ pub struct DirectoryId(pub [u8; 16]);
 /// The id of the cluster, made once; clients see its base64 text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterId(pub [u8; 16]);
-
-impl TopicId {
-    /// Kafka's "no id": never a topic's.
-    pub const ZERO: Self = Self([0; 16]);
-
-    /// True for the ids that Kafka keeps for itself: 0 (none) and 1 (the metadata topic).
-    #[must_use]
-    pub fn is_reserved(self) -> bool {
-        u128::from_be_bytes(self.0) <= 1
-    }
-}
 
 macro_rules! base64_text {
     ($($id:ident)*) => {$(
@@ -114,7 +99,7 @@ macro_rules! base64_text {
     )*};
 }
 
-base64_text!(TopicId DirectoryId ClusterId);
+base64_text!(DirectoryId ClusterId);
 
 /// Writes 22 characters of URL-safe base64 without padding, as Kafka prints its uuids.
 fn write_base64(id: &[u8; 16], f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,7 +125,7 @@ fn write_base64(id: &[u8; 16], f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{BrokerId, CoreIndex, TopicId};
+    use super::{BrokerId, ClusterId, CoreIndex, DirectoryId};
 
     #[test]
     fn a_broker_is_a_core_of_a_machine() {
@@ -178,12 +163,7 @@ mod tests {
     fn ids_print_as_kafka_prints_them() {
         let mut one = [0u8; 16];
         one[15] = 1;
-        assert_eq!(TopicId(one).to_string(), "AAAAAAAAAAAAAAAAAAAAAQ");
-        assert_eq!(TopicId([0xff; 16]).to_string(), "_____________________w");
-        assert!(
-            TopicId(one).is_reserved()
-                && TopicId::ZERO.is_reserved()
-                && !TopicId([0xff; 16]).is_reserved()
-        );
+        assert_eq!(ClusterId(one).to_string(), "AAAAAAAAAAAAAAAAAAAAAQ");
+        assert_eq!(DirectoryId([0xff; 16]).to_string(), "_____________________w");
     }
 }

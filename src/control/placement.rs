@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-use crate::control::id::{BrokerId, CoreIndex, DirectoryId, TopicId};
+use crate::control::id::{BrokerId, CoreIndex, DirectoryId};
+use crate::record::offset::TopicId;
 use crate::control::topic::{Partition, Topic};
 
 /// Why a topic cannot have the shape that was asked for; the text is Kafka's.
@@ -463,7 +464,8 @@ mod tests {
         AssignmentError, Load, PlacementError, assigned_cores, partition_count, replace,
         replication_factor,
     };
-    use crate::control::id::{BrokerId, CoreIndex, DirectoryId, TopicId};
+    use crate::control::id::{BrokerId, CoreIndex, DirectoryId};
+    use crate::record::offset::TopicId;
     use crate::control::topic::{Partition, Topic};
 
     const DIRECTORIES: [DirectoryId; 2] = [DirectoryId([1; 16]), DirectoryId([2; 16])];

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::control::id::{ClusterId, CoreIndex, DirectoryId, TopicId};
+use crate::control::id::{ClusterId, CoreIndex, DirectoryId};
+use crate::record::offset::TopicId;
 use crate::control::topic::{Partition, Topic};
 
 /// What the catalog held at one version. A clone copies one pointer; any core may hold it for as long as it likes.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::control::id::{CoreIndex, DirectoryId, TopicId};
+use crate::control::id::{CoreIndex, DirectoryId};
+use crate::record::offset::TopicId;
 
 /// Settings of one topic that differ from the server's, by Kafka's names, in name order.
 pub type ConfigOverrides = BTreeMap<String, String>;

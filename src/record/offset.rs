@@ -108,6 +108,11 @@ pub struct TopicId(pub [u8; 16]);
 impl TopicId {
     /// All zeros: no topic.
     pub const ZERO: Self = Self([0; 16]);
+
+    /// True for the ids that Kafka keeps for itself: 0 (none) and 1 (the metadata topic).
+    pub fn is_reserved(self) -> bool {
+        u128::from_be_bytes(self.0) <= 1
+    }
 }
 
 impl fmt::Display for TopicId {

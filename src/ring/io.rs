@@ -439,8 +439,8 @@ pub struct SendQueue {
     /// Bytes of the first part that were sent.
     pub(in crate::ring) sent_bytes: u64,
     pub(in crate::ring) queued_bytes: u64,
-    /// Those of `queued_bytes` that are ranges of files.
-    pub(in crate::ring) queued_file_bytes: u64,
+    /// Bytes of the parts that are in memory; a part counts whole until it is sent.
+    pub(in crate::ring) memory_bytes: u64,
     /// Up to here (counted as `sent_bytes`) the first part is known to be in the page cache.
     pub(in crate::ring) resident_bytes: u64,
     /// What a driver keeps between calls (a pipe with residue).
@@ -451,11 +451,11 @@ impl SendQueue {
     /// Adds a part at the end; empty parts are left out.
     pub fn push(&mut self, part: Part) {
         let len_bytes = match &part {
-            Part::Bytes(bytes) => bytes.len() as u64,
-            Part::File { len_bytes, .. } => {
-                self.queued_file_bytes += len_bytes;
-                *len_bytes
+            Part::Bytes(bytes) => {
+                self.memory_bytes += bytes.len() as u64;
+                bytes.len() as u64
             }
+            Part::File { len_bytes, .. } => *len_bytes,
         };
         if len_bytes > 0 {
             self.queued_bytes += len_bytes;
@@ -473,9 +473,16 @@ impl SendQueue {
         self.queued_bytes
     }
 
-    /// Bytes not sent yet that take memory: all but the ranges of files.
+    /// Bytes that the parts not sent yet hold in memory: ranges of files hold none.
     pub fn memory_bytes(&self) -> u64 {
-        self.queued_bytes - self.queued_file_bytes
+        self.memory_bytes
+    }
+
+    /// Drops the first part, which was sent whole.
+    pub(in crate::ring) fn pop_sent(&mut self) {
+        if let Some(Part::Bytes(bytes)) = self.parts.pop_front() {
+            self.memory_bytes -= bytes.len() as u64;
+        }
     }
 }
 

@@ -225,7 +225,7 @@ fn advance(queue: &mut SendQueue, count: usize) {
         }
         queue.sent_bytes -= len_bytes;
         queue.resident_bytes = 0;
-        queue.parts.pop_front();
+        queue.pop_sent();
     }
     assert_eq!(queue.sent_bytes, 0, "an empty queue has nothing sent");
 }

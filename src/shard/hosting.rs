@@ -100,12 +100,26 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
         topic_id: Some(topic.id),
         index_interval_bytes: limits.log.index_interval_bytes,
     };
-    let recovered = match recovery::open_partition(shard.io(), &folder, &options).await {
-        Err(RecoveryError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            recovery::create_partition(shard.io(), &folder, topic.id).await
+    let opened = match recovery::open_partition(shard.io(), &folder, &options).await {
+        Err(RecoveryError::Io { source, path }) if source.kind() == io::ErrorKind::NotFound && path == folder => {
+            if options.recovery_point > Offset(0) {
+                error!(topic = &*topic.name, partition = index, folder = %folder.display(),
+                    "the folder of a partition that had records is missing; it stays offline: is the right disk mounted?");
+                return shard.note_open_failed(id, "its folder is missing");
+            }
+            match make_folder(shard.io(), &folder).await {
+                Ok(()) => recovery::open_partition(shard.io(), &folder, &options).await,
+                Err(source) => Err(RecoveryError::Io { path, source }),
+            }
         }
+        other => other,
+    };
+    let recovered = match opened {
         Err(RecoveryError::WrongTopic { .. }) => match set_stray_aside(shard.io(), &folder).await {
-            Ok(()) => recovery::create_partition(shard.io(), &folder, topic.id).await,
+            Ok(()) => match make_folder(shard.io(), &folder).await {
+                Ok(()) => recovery::open_partition(shard.io(), &folder, &options).await,
+                Err(source) => Err(RecoveryError::Io { path: folder.clone(), source }),
+            },
             Err(source) => Err(RecoveryError::Io { path: folder.clone(), source }),
         },
         other => other,
@@ -122,6 +136,15 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
             error!(topic = &*topic.name, partition = index, %error, "the partition stays offline; the others go on");
             shard.note_open_failed(id, &error.to_string());
         }
+    }
+}
+
+/// Makes a partition's folder; its entry is durable on return, before anything in it is acknowledged.
+async fn make_folder(io: &Io, folder: &Path) -> io::Result<()> {
+    io.create_dir(folder).await?;
+    match folder.parent() {
+        Some(parent) => io.sync_dir(parent).await,
+        None => Ok(()),
     }
 }
 

@@ -82,7 +82,7 @@ impl SimStream {
             queue.sent_bytes += sent_bytes as u64;
             if is_whole {
                 queue.sent_bytes = 0;
-                queue.parts.pop_front();
+                queue.pop_sent();
             }
         }
     }
