@@ -1,7 +1,11 @@
 #![doc = include_str!("../ARCHITECTURE.md")]
 
+pub mod api;
 pub mod cli;
+pub mod control;
 pub mod log;
 pub mod record;
 pub mod ring;
+pub mod server;
+pub mod shard;
 pub mod wire;

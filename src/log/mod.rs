@@ -1,1 +1,20 @@
 //! One partition's log: segments, indexes, producers, epochs, recovery.
+//!
+//! Nothing here waits for the disk: a [`partition_log::PartitionLog`] hands out owned plans, the shard has the ring
+//! carry them out, and the completion commits them. Only [`recovery`] reads and writes, at open.
+
+pub mod error;
+pub mod layout;
+pub mod leader_epochs;
+pub mod log_offsets;
+pub mod lookup;
+pub mod offset_index;
+pub mod partition_log;
+pub mod partition_metadata;
+pub mod plan;
+pub mod producer_state;
+pub mod recovery;
+pub mod recovery_point;
+pub mod scan;
+pub mod segment;
+pub mod segment_files;

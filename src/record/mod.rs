@@ -1,1 +1,12 @@
-//! Record batches and the words that every folder above shares.
+//! Record batch v2 in place: bounds, checks, CRC-32C, stamping.
+
+pub mod batch;
+pub mod batch_error;
+pub mod builder;
+pub mod check;
+pub mod compression;
+pub mod decompress;
+pub mod offset;
+pub mod record;
+mod record_stream;
+pub mod record_walk;

@@ -1,1 +1,29 @@
 //! The only place that talks to the kernel or reads a clock.
+//!
+//! A core is one pinned thread with one [`io::Io`]: tasks, timers, files, sockets and mail from other cores. Everything
+//! above asks the world through it, so the simulator can stand in for the kernel.
+
+pub mod buffer;
+pub mod core;
+mod descriptor;
+mod file;
+mod helper;
+pub mod inbox;
+pub mod io;
+pub mod mailbox;
+pub mod mesh;
+mod operation;
+mod pipe;
+mod receive_ring;
+mod request;
+mod residency;
+pub mod ring_mask;
+mod send;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
+mod socket;
+mod syscall;
+pub mod task;
+pub mod timer;
+pub mod turn;
+mod uring;

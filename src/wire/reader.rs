@@ -210,16 +210,26 @@ impl<'a> Reader<'a> {
         field: &'static str,
         flexible: bool,
     ) -> Result<Option<&'a str>, DecodeError> {
+        let bytes = self.nullable_string_bytes(field, flexible)?;
+        Ok(bytes.map(|bytes| std::str::from_utf8(bytes).unwrap_or(ILL_FORMED)))
+    }
+
+    /// The bytes of a string or null, whether they are UTF-8 or not.
+    #[inline]
+    pub fn nullable_string_bytes(
+        &mut self,
+        field: &'static str,
+        flexible: bool,
+    ) -> Result<Option<&'a [u8]>, DecodeError> {
         let length = if flexible {
             self.compact_length(field)?
         } else {
             u32::try_from(self.int16(field)?).ok()
         };
-        let Some(length) = length else {
-            return Ok(None);
-        };
-        let bytes = self.take(field, length as usize)?;
-        Ok(Some(std::str::from_utf8(bytes).unwrap_or(ILL_FORMED)))
+        match length {
+            Some(length) => self.take(field, length as usize).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Bytes (or records); `flexible` says whether their length is a varint or 32 bits.

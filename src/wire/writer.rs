@@ -298,3 +298,178 @@ fn compact_length(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::wire::reader::{DecodeError, Reader};
+
+    /// Writes a value, reads it back, and checks that nothing is left and that no shorter slice will do.
+    fn round_trip<T: PartialEq + std::fmt::Debug>(
+        value: T,
+        write: impl Fn(&mut Vec<u8>, &T),
+        read: impl Fn(&mut Reader<'_>) -> Result<T, DecodeError>,
+    ) -> Result<(), TestCaseError> {
+        let mut out = Vec::new();
+        write(&mut out, &value);
+        for cut in 0..out.len() {
+            prop_assert!(
+                read(&mut Reader::new(&out[..cut])).is_err(),
+                "cut at {}",
+                cut
+            );
+        }
+        let mut reader = Reader::new(&out);
+        let again = read(&mut reader);
+        prop_assert_eq!(reader.remaining_bytes(), 0);
+        prop_assert_eq!(again, Ok(value));
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn integers_come_back(long: i64, short: i16, float: f64, id: [u8; 16], flag: bool) {
+            round_trip(long, |out, &value| int64(out, value), |reader| reader.int64("x"))?;
+            round_trip(long as i32, |out, &value| int32(out, value), |reader| reader.int32("x"))?;
+            round_trip(long as u32, |out, &value| uint32(out, value), |reader| reader.uint32("x"))?;
+            round_trip(short, |out, &value| int16(out, value), |reader| reader.int16("x"))?;
+            round_trip(short as u16, |out, &value| uint16(out, value), |reader| reader.uint16("x"))?;
+            round_trip(short as i8, |out, &value| int8(out, value), |reader| reader.int8("x"))?;
+            round_trip(float, |out, &value| float64(out, value), |reader| reader.float64("x"))?;
+            round_trip(Uuid(id), |out, &value| uuid(out, value), |reader| reader.uuid("x"))?;
+            round_trip(flag, |out, &value| bool(out, value), |reader| reader.bool("x"))?;
+        }
+
+        #[test]
+        fn varints_come_back(value: u64, bits in 0_u32..64) {
+            let value = value >> bits;
+            round_trip(value, |out, &value| unsigned_varlong(out, value), |reader| reader.unsigned_varlong("x"))?;
+            round_trip(value as i64, |out, &value| varlong(out, value), |reader| reader.varlong("x"))?;
+            round_trip(value as u32, |out, &value| unsigned_varint(out, value), |reader| reader.unsigned_varint("x"))?;
+            round_trip(value as i32, |out, &value| varint(out, value), |reader| reader.varint("x"))?;
+        }
+
+        #[test]
+        fn strings_and_arrays_come_back(
+            text in proptest::option::of(".{0,200}"),
+            data in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..300)),
+            values in proptest::option::of(proptest::collection::vec(any::<i32>(), 0..300)),
+            flexible: bool,
+        ) {
+            let write = |out: &mut Vec<u8>, value: &Option<String>| {
+                nullable_string(out, "x", value.as_deref(), flexible).expect("short");
+            };
+            round_trip(text, write, |reader| Ok(reader.nullable_string("x", flexible)?.map(str::to_owned)))?;
+            let write = |out: &mut Vec<u8>, value: &Option<Vec<u8>>| {
+                nullable_bytes(out, "x", value.as_deref(), flexible).expect("short");
+            };
+            round_trip(data, write, |reader| Ok(reader.nullable_bytes("x", flexible)?.map(<[u8]>::to_vec)))?;
+            let write = |out: &mut Vec<u8>, value: &Option<Vec<i32>>| {
+                let element = |out: &mut Vec<u8>, &value: &i32| { int32(out, value); Ok(()) };
+                nullable_array(out, "x", value.as_deref(), flexible, element).expect("short");
+            };
+            round_trip(values, write, |reader| {
+                reader.nullable_array("x", flexible, 4, |reader| reader.int32("x"))
+            })?;
+        }
+
+        /// Any tags with any values are stepped over, and what follows is found.
+        #[test]
+        fn tagged_fields_are_skipped(
+            fields in proptest::collection::btree_map(any::<u32>(), proptest::collection::vec(any::<u8>(), 0..200), 0..8),
+        ) {
+            let mut out = Vec::new();
+            unsigned_varint(&mut out, fields.len() as u32);
+            for (&tag, value) in &fields {
+                tagged_field(&mut out, tag, |out| { out.extend_from_slice(value); Ok(()) }).expect("short");
+            }
+            out.push(0x5a);
+            let mut reader = Reader::new(&out);
+            let mut found = Vec::new();
+            reader.tagged_fields(|tag, reader| {
+                // Half of them are read, the others left to be skipped.
+                let value = if tag % 2 == 0 { reader.take("x", reader.remaining_bytes())?.to_vec() } else { Vec::new() };
+                assert!(reader.clone().take("x", 1 + reader.remaining_bytes()).is_err(), "reads past its end");
+                found.push((tag, value));
+                Ok(())
+            }).expect("whole");
+            prop_assert_eq!(reader.int8("x"), Ok(0x5a));
+            let expected: Vec<_> = fields.into_iter().map(|(tag, value)| (tag, if tag % 2 == 0 { value } else { Vec::new() })).collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        /// Whatever bytes come, reading ends with a value or an error, and an array's length fits the bytes left.
+        #[test]
+        fn any_bytes_are_read_or_refused(data in proptest::collection::vec(any::<u8>(), 0..40), flexible: bool) {
+            let mut reader = Reader::new(&data);
+            let _ = reader.clone().unsigned_varint("x");
+            let _ = reader.clone().unsigned_varlong("x");
+            let _ = reader.clone().nullable_string("x", flexible);
+            let _ = reader.clone().nullable_bytes("x", flexible);
+            let _ = reader.clone().skip_tagged_fields();
+            if let Ok(Some(count)) = reader.nullable_array_length("x", flexible, 3) {
+                prop_assert!(count * 3 <= reader.remaining_bytes());
+            }
+        }
+    }
+
+    /// Encodings from the protocol guide's rules, and what has too many bits.
+    #[test]
+    fn varints_at_their_ends() {
+        let cases: [(&[u8], Option<u32>); 8] = [
+            (&[0], Some(0)),
+            (&[0x7f], Some(127)),
+            (&[0x80, 1], Some(128)),
+            // Longer than need be, as Kafka allows.
+            (&[0x80, 0x80, 0], Some(0)),
+            (&[0xff, 0xff, 0xff, 0xff, 0x0f], Some(u32::MAX)),
+            (&[0xff, 0xff, 0xff, 0xff, 0x1f], None),
+            (&[0x80, 0x80, 0x80, 0x80, 0x80, 0], None),
+            (&[0x80, 0x80], None),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(
+                Reader::new(bytes).unsigned_varint("x").ok(),
+                expected,
+                "{bytes:?}"
+            );
+        }
+        let mut longest = [0xff; 10];
+        longest[9] = 1;
+        assert_eq!(Reader::new(&longest).unsigned_varlong("x"), Ok(u64::MAX));
+        longest[9] = 2;
+        assert!(matches!(
+            Reader::new(&longest).unsigned_varlong("x"),
+            Err(DecodeError::Varint { .. })
+        ));
+        assert!(matches!(
+            Reader::new(&[0xff; 11]).unsigned_varlong("x"),
+            Err(DecodeError::Varint { .. })
+        ));
+    }
+
+    #[test]
+    fn what_a_prefix_cannot_say_is_an_error() {
+        let long = "x".repeat(i16::MAX as usize + 1);
+        let mut out = Vec::new();
+        assert_eq!(
+            string(&mut out, "x", &long, false),
+            Err(EncodeError::TooLong {
+                field: "x",
+                length: long.len()
+            })
+        );
+        assert_eq!(string(&mut out, "x", &long, true), Ok(()));
+        assert!(length(&mut out, "x", i32::MAX as usize + 1, false).is_err());
+        assert!(length(&mut out, "x", i32::MAX as usize, true).is_err());
+        assert_eq!(
+            absent("x", 3, false),
+            Err(EncodeError::FieldNotInVersion {
+                field: "x",
+                version: 3
+            })
+        );
+    }
+}

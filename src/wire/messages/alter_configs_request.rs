@@ -90,7 +90,11 @@ impl<'a> AlterConfigsResource<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version == 2;
         writer::int8(out, self.resource_type);
         writer::string(out, "resource_name", self.resource_name, flexible)?;
@@ -135,7 +139,11 @@ impl<'a> AlterableConfig<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version == 2;
         writer::string(out, "name", self.name, flexible)?;
         writer::nullable_string(out, "value", self.value, flexible)?;

@@ -196,7 +196,11 @@ impl ApiVersion {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 3;
         writer::int16(out, self.api_key);
         writer::int16(out, self.min_version);
@@ -231,7 +235,11 @@ impl<'a> SupportedFeatureKey<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = true;
         writer::string(out, "name", self.name, flexible)?;
         writer::int16(out, self.min_version);
@@ -264,7 +272,11 @@ impl<'a> FinalizedFeatureKey<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = true;
         writer::string(out, "name", self.name, flexible)?;
         writer::int16(out, self.max_version_level);

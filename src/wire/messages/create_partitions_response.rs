@@ -89,7 +89,11 @@ impl<'a> CreatePartitionsTopicResult<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 2;
         writer::string(out, "name", self.name, flexible)?;
         writer::int16(out, self.error_code);

@@ -143,7 +143,11 @@ impl<'a> CreatableTopicResult<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 5;
         writer::string(out, "name", self.name, flexible)?;
         if version == 7 {
@@ -221,7 +225,11 @@ impl<'a> CreatableTopicConfigs<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = true;
         writer::string(out, "name", self.name, flexible)?;
         writer::nullable_string(out, "value", self.value, flexible)?;

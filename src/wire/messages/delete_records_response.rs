@@ -88,7 +88,11 @@ impl<'a> DeleteRecordsTopicResult<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version == 2;
         writer::string(out, "name", self.name, flexible)?;
         writer::array(
@@ -130,7 +134,11 @@ impl DeleteRecordsPartitionResult {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version == 2;
         writer::int32(out, self.partition_index);
         writer::int64(out, self.low_watermark);

@@ -110,7 +110,11 @@ impl<'a> DeleteTopicState<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = true;
         writer::nullable_string(out, "name", self.name, flexible)?;
         writer::uuid(out, self.topic_id);

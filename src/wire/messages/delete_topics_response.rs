@@ -116,7 +116,11 @@ impl<'a> DeletableTopicResult<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 4;
         if version == 6 {
             writer::nullable_string(out, "name", self.name, flexible)?;

@@ -138,7 +138,11 @@ impl<'a> DescribeClusterBroker<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         writer::int32(out, self.broker_id);
         writer::string(out, "host", self.host, true)?;
         writer::int32(out, self.port);

@@ -119,7 +119,11 @@ impl<'a> DescribeConfigsResource<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::int8(out, self.resource_type);
         writer::string(out, "resource_name", self.resource_name, flexible)?;

@@ -95,7 +95,11 @@ impl<'a> DescribableLogDirTopic<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 2;
         writer::string(out, "topic", self.topic, flexible)?;
         writer::array(

@@ -137,7 +137,11 @@ impl<'a> DescribeLogDirsResult<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 2;
         writer::int16(out, self.error_code);
         writer::string(out, "log_dir", self.log_dir, flexible)?;
@@ -184,7 +188,11 @@ impl<'a> DescribeLogDirsTopic<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 2;
         writer::string(out, "name", self.name, flexible)?;
         writer::array(
@@ -231,7 +239,11 @@ impl DescribeLogDirsPartition {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 2;
         writer::int32(out, self.partition_index);
         writer::int64(out, self.partition_size);

@@ -97,7 +97,11 @@ impl<'a> TopicRequest<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         writer::string(out, "name", self.name, true)?;
         writer::unsigned_varint(out, 0);
         Ok(())
@@ -123,7 +127,11 @@ impl<'a> Cursor<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         writer::string(out, "topic_name", self.topic_name, true)?;
         writer::int32(out, self.partition_index);
         writer::unsigned_varint(out, 0);

@@ -119,7 +119,11 @@ impl<'a> DescribeTopicPartitionsResponseTopic<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         writer::int16(out, self.error_code);
         writer::nullable_string(out, "name", self.name, true)?;
         writer::uuid(out, self.topic_id);
@@ -200,7 +204,11 @@ impl DescribeTopicPartitionsResponsePartition {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         writer::int16(out, self.error_code);
         writer::int32(out, self.partition_index);
         writer::int32(out, self.leader_id);
@@ -273,7 +281,11 @@ impl<'a> Cursor<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         writer::string(out, "topic_name", self.topic_name, true)?;
         writer::int32(out, self.partition_index);
         writer::unsigned_varint(out, 0);

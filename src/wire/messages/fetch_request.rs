@@ -233,7 +233,11 @@ impl ReplicaState {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         writer::int32(out, self.replica_id);
         writer::int64(out, self.replica_epoch);
         writer::unsigned_varint(out, 0);
@@ -276,7 +280,11 @@ impl<'a> FetchTopic<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         if version <= 12 {
             writer::string(out, "topic", self.topic, flexible)?;
@@ -378,7 +386,11 @@ impl FetchPartition {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         writer::int32(out, self.partition);
         if version >= 9 {
@@ -453,7 +465,11 @@ impl<'a> ForgottenTopic<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         if version <= 12 {
             writer::string(out, "topic", self.topic, flexible)?;

@@ -150,7 +150,11 @@ impl<'a> FetchableTopicResponse<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         if version <= 12 {
             writer::string(out, "topic", self.topic, flexible)?;
@@ -264,7 +268,11 @@ impl<'a> PartitionData<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         writer::int32(out, self.partition_index);
         writer::int16(out, self.error_code);
@@ -373,7 +381,11 @@ impl EpochEndOffset {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         writer::int32(out, self.epoch);
         writer::int64(out, self.end_offset);
         writer::unsigned_varint(out, 0);
@@ -409,7 +421,11 @@ impl LeaderIdAndEpoch {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         writer::int32(out, self.leader_id);
         writer::int32(out, self.leader_epoch);
         writer::unsigned_varint(out, 0);
@@ -446,7 +462,11 @@ impl SnapshotId {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         writer::int64(out, self.end_offset);
         writer::int32(out, self.epoch);
         writer::unsigned_varint(out, 0);
@@ -476,7 +496,11 @@ impl AbortedTransaction {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         writer::int64(out, self.producer_id);
         writer::int64(out, self.first_offset);
@@ -514,7 +538,11 @@ impl<'a> NodeEndpoint<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = true;
         writer::int32(out, self.node_id);
         writer::string(out, "host", self.host, flexible)?;

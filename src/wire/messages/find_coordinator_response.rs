@@ -199,7 +199,11 @@ impl<'a> Coordinator<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = true;
         writer::string(out, "key", self.key, flexible)?;
         writer::int32(out, self.node_id);

@@ -103,7 +103,11 @@ impl<'a> AlterConfigsResourceResponse<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version == 1;
         writer::int16(out, self.error_code);
         writer::nullable_string(out, "error_message", self.error_message, flexible)?;

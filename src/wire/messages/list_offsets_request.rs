@@ -114,7 +114,11 @@ impl<'a> ListOffsetsTopic<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 6;
         writer::string(out, "name", self.name, flexible)?;
         writer::array(
@@ -170,7 +174,11 @@ impl ListOffsetsPartition {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 6;
         writer::int32(out, self.partition_index);
         if version >= 4 {

@@ -94,7 +94,11 @@ impl<'a> ListOffsetsTopicResponse<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 6;
         writer::string(out, "name", self.name, flexible)?;
         writer::array(
@@ -158,7 +162,11 @@ impl ListOffsetsPartitionResponse {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 6;
         writer::int32(out, self.partition_index);
         writer::int16(out, self.error_code);

@@ -171,7 +171,11 @@ impl<'a> MetadataResponseBroker<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int32(out, self.node_id);
         writer::string(out, "host", self.host, flexible)?;
@@ -253,7 +257,11 @@ impl<'a> MetadataResponseTopic<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int16(out, self.error_code);
         if version >= 12 {
@@ -354,7 +362,11 @@ impl MetadataResponsePartition {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int16(out, self.error_code);
         writer::int32(out, self.partition_index);

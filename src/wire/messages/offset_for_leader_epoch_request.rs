@@ -102,7 +102,11 @@ impl<'a> OffsetForLeaderTopic<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::string(out, "topic", self.topic, flexible)?;
         writer::array(
@@ -156,7 +160,11 @@ impl OffsetForLeaderPartition {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::int32(out, self.partition);
         writer::int32(out, self.current_leader_epoch);

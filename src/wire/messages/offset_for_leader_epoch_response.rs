@@ -88,7 +88,11 @@ impl<'a> OffsetForLeaderTopicResult<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::string(out, "topic", self.topic, flexible)?;
         writer::array(
@@ -144,7 +148,11 @@ impl EpochEndOffset {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::int16(out, self.error_code);
         writer::int32(out, self.partition);

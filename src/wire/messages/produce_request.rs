@@ -112,7 +112,11 @@ impl<'a> TopicProduceData<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         if version <= 12 {
             writer::string(out, "name", self.name, flexible)?;
@@ -156,7 +160,11 @@ impl<'a> PartitionProduceData<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int32(out, self.index);
         writer::nullable_bytes(out, "records", self.records, flexible)?;

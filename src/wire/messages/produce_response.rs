@@ -128,7 +128,11 @@ impl<'a> TopicProduceResponse<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         if version <= 12 {
             writer::string(out, "name", self.name, flexible)?;
@@ -227,7 +231,11 @@ impl<'a> PartitionProduceResponse<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int32(out, self.index);
         writer::int16(out, self.error_code);
@@ -293,7 +301,11 @@ impl<'a> BatchIndexAndErrorMessage<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int32(out, self.batch_index);
         writer::nullable_string(
@@ -337,7 +349,11 @@ impl LeaderIdAndEpoch {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         writer::int32(out, self.leader_id);
         writer::int32(out, self.leader_epoch);
         writer::unsigned_varint(out, 0);
@@ -371,7 +387,11 @@ impl<'a> NodeEndpoint<'a> {
         Ok(message)
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(
+        &self,
+        out: &mut Vec<u8>,
+        _version: i16,
+    ) -> Result<(), EncodeError> {
         let flexible = true;
         writer::int32(out, self.node_id);
         writer::string(out, "host", self.host, flexible)?;

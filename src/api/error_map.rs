@@ -1,0 +1,101 @@
+//! The one table from our errors to Kafka's codes.
+
+use crate::log::error::{AppendError, ReadError};
+use crate::record::batch_error::BatchError;
+use crate::record::offset::LeaderEpoch;
+use crate::shard::error::{AppendFailure, ReadFailure};
+use crate::wire::error_code::ErrorCode;
+
+/// Why a partition of a request is refused, as the client is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Kafka's code.
+    pub error: ErrorCode,
+    /// A text for people, where there is more to say than the code.
+    pub message: Option<String>,
+    /// The record in the batch that is to blame.
+    pub record_index: Option<i32>,
+    /// The core that leads, where another does.
+    pub leader: Option<(u32, LeaderEpoch)>,
+}
+
+impl Refusal {
+    /// A refusal that the code explains.
+    pub fn new(error: ErrorCode) -> Self {
+        Self { error, message: None, record_index: None, leader: None }
+    }
+
+    /// A refusal with a text.
+    pub fn with_message(error: ErrorCode, message: String) -> Self {
+        Self { message: Some(message), ..Self::new(error) }
+    }
+
+    /// Another core leads: the client is told which, and refreshes.
+    pub fn led_by(core: u32, leader_epoch: LeaderEpoch) -> Self {
+        Self { leader: Some((core, leader_epoch)), ..Self::new(ErrorCode::NotLeaderOrFollower) }
+    }
+
+    /// For a log line.
+    pub fn text(&self) -> &str {
+        self.message.as_deref().unwrap_or(self.error.default_message())
+    }
+}
+
+/// A batch that may not be appended.
+pub fn batch_error(error: &BatchError) -> Refusal {
+    let code = match error {
+        BatchError::Corrupt(_) => ErrorCode::CorruptMessage,
+        BatchError::Invalid(_) | BatchError::Keyless { .. } => ErrorCode::InvalidRecord,
+        BatchError::Undecodable => ErrorCode::UnknownServerError,
+        BatchError::Timestamp { .. } => ErrorCode::InvalidTimestamp,
+        BatchError::TooLarge { .. } => ErrorCode::MessageTooLarge,
+        BatchError::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
+    };
+    let record_index = match error {
+        BatchError::Timestamp { record_index, .. } | BatchError::Keyless { record_index } => {
+            i32::try_from(*record_index).ok()
+        }
+        _ => None,
+    };
+    Refusal { record_index, ..Refusal::with_message(code, error.to_string()) }
+}
+
+/// An append that did not happen.
+pub fn append_failure(failure: &AppendFailure) -> Refusal {
+    let code = match failure {
+        AppendFailure::Refused(error) => append_error(error),
+        AppendFailure::NoSpace | AppendFailure::Segment | AppendFailure::Offline => ErrorCode::KafkaStorageError,
+    };
+    Refusal::with_message(code, failure.to_string())
+}
+
+fn append_error(error: &AppendError) -> ErrorCode {
+    match error {
+        AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
+        AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
+        AppendError::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
+        AppendError::Truncating | AppendError::NoOffsetsLeft => ErrorCode::KafkaStorageError,
+    }
+}
+
+/// A read that found nothing out.
+pub fn read_failure(failure: &ReadFailure) -> ErrorCode {
+    match failure {
+        ReadFailure::Refused(ReadError::OutOfRange { .. } | ReadError::BelowLocalStart { .. }) => {
+            ErrorCode::OffsetOutOfRange
+        }
+        ReadFailure::Refused(ReadError::Damaged { .. }) | ReadFailure::Offline | ReadFailure::Disk(_) => {
+            ErrorCode::KafkaStorageError
+        }
+    }
+}
+
+/// Judges the leader epoch that a client takes to be current; -1 is no opinion.
+pub fn leader_epoch_error(known: i32, current: LeaderEpoch) -> Option<ErrorCode> {
+    match known {
+        -1 => None,
+        known if known < current.get() => Some(ErrorCode::FencedLeaderEpoch),
+        known if known > current.get() => Some(ErrorCode::UnknownLeaderEpoch),
+        _ => None,
+    }
+}

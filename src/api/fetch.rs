@@ -1,0 +1,385 @@
+//! Fetch: ranges of segments, sent as they lie in the files; waits for new records where there are too few.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use crate::api::dispatch::{Api, RequestContext};
+use crate::api::error_map;
+use crate::api::fetch_session::{SessionKind, SessionRequest, Telling, TopicKey, WantedPartition};
+use crate::api::reply::Outcome;
+use crate::record::offset::{LeaderEpoch, Offset, PartitionId, TopicId};
+use crate::ring::io::Part;
+use crate::ring::task::TaskId;
+use crate::shard::core::Shard;
+use crate::shard::partition::Partition;
+use crate::shard::read::{self, RecordsRange};
+use crate::shard::router::Route;
+use crate::wire::error_code::ErrorCode;
+use crate::wire::fetch::{FetchFrame, FetchRecords, FetchResponseEncoder, FetchResponseHead, RecordsCut};
+use crate::wire::frame;
+use crate::wire::messages::fetch_response::{EpochEndOffset, LeaderIdAndEpoch, NodeEndpoint, PartitionData};
+use crate::wire::topic_ref::{Topic, TopicRef};
+use crate::wire::writer::EncodeError;
+
+/// Answers Fetch.
+pub async fn handle(api: &Rc<Api>, context: &RequestContext, body: &[u8]) -> Outcome {
+    let request = match FetchFrame::parse(body, context.api_version) {
+        Ok(request) => request,
+        Err(error) => return Outcome::Close(error.to_string()),
+    };
+    let shard = api.shard();
+    let io = shard.io();
+    let session_request = session_request(&request, body, context.api_version);
+    let now_ms = io.now().0 / 1_000_000;
+    let begun = api.sessions().borrow_mut().begin(session_request, now_ms, io.random_u64());
+    let (kind, wanted) = match begun {
+        Ok(begun) => begun,
+        Err(error) => return encode(api, context, error, SessionKind::Sessionless, &[], Vec::new()),
+    };
+    let limits = Limits {
+        bytes_min: u64::try_from(request.min_bytes).unwrap_or(0),
+        bytes_max: u32::try_from(request.max_bytes).unwrap_or(0).min(shard.options().fetch_bytes_max),
+        wait_ms: u64::try_from(request.max_wait_ms).unwrap_or(0),
+        read_committed: request.isolation_level == READ_COMMITTED,
+    };
+    let found = read_or_wait(shard, &wanted, &limits).await;
+    encode(api, context, ErrorCode::None, kind, &wanted, found)
+}
+
+struct Limits {
+    bytes_min: u64,
+    bytes_max: u32,
+    wait_ms: u64,
+    read_committed: bool,
+}
+
+/// What was found of one wanted partition.
+struct Found {
+    error: ErrorCode,
+    high_watermark: i64,
+    log_start: i64,
+    read_committed: bool,
+    records: Option<RecordsRange>,
+    diverging: Option<(LeaderEpoch, Offset)>,
+    leader: Option<(u32, LeaderEpoch)>,
+}
+
+impl Found {
+    fn error(error: ErrorCode) -> Self {
+        Self {
+            error,
+            high_watermark: -1,
+            log_start: -1,
+            read_committed: false,
+            records: None,
+            diverging: None,
+            leader: None,
+        }
+    }
+
+    fn records_bytes(&self) -> u64 {
+        self.records.as_ref().map_or(0, |range| u64::from(range.plan.len_bytes))
+    }
+}
+
+fn session_request(request: &FetchFrame, body: &[u8], version: i16) -> SessionRequest {
+    // One name for all partitions of a topic.
+    let mut last: Option<(TopicRef, TopicKey)> = None;
+    let mut key_of = |topic: TopicRef| match &last {
+        Some((known, key)) if *known == topic => key.clone(),
+        _ => {
+            let key = match topic.resolve(body) {
+                Topic::Name(name) => TopicKey::Name(Rc::from(name)),
+                Topic::Id(id) => TopicKey::Id(id),
+            };
+            last = Some((topic, key.clone()));
+            key
+        }
+    };
+    SessionRequest {
+        id: request.session_id,
+        epoch: request.session_epoch,
+        by_topic_id: version >= TOPIC_ID_MIN,
+        wanted: request
+            .partitions
+            .iter()
+            .map(|wanted| WantedPartition {
+                topic: key_of(wanted.topic),
+                partition: wanted.partition,
+                current_leader_epoch: wanted.current_leader_epoch,
+                fetch_offset: wanted.fetch_offset,
+                last_fetched_epoch: wanted.last_fetched_epoch,
+                bytes_max: wanted.partition_max_bytes,
+            })
+            .collect(),
+        forgotten: request.forgotten.iter().map(|gone| (key_of(gone.topic), gone.partition)).collect(),
+    }
+}
+
+/// Reads; and where that is too little and nothing is wrong, waits for more until the client's time is up.
+async fn read_or_wait(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits) -> Vec<Found> {
+    let io = shard.io();
+    let deadline = io.now().plus_ms(limits.wait_ms);
+    let mut timer = None;
+    loop {
+        let (found, partitions) = read_all(shard, wanted, limits).await;
+        let bytes: u64 = found.iter().map(Found::records_bytes).sum();
+        let is_final = |found: &Found| found.error != ErrorCode::None || found.diverging.is_some();
+        if bytes >= limits.bytes_min
+            || wanted.is_empty()
+            || found.iter().any(is_final)
+            || shard.is_stopping()
+            || io.now() >= deadline
+        {
+            return found;
+        }
+        // The bytes that are there are looked up again then: the log may have been cut meanwhile.
+        let _waiting = Waiting { task: io.current_task(), partitions: &partitions };
+        timer.get_or_insert_with(|| io.wake_at(deadline));
+        let seen: Vec<Offset> = partitions.iter().map(|partition| partition.high_watermark()).collect();
+        poll_fn(|_| {
+            let moved = |(partition, seen): (&Rc<Partition>, &Offset)| {
+                !partition.is_online() || partition.high_watermark() != *seen
+            };
+            if partitions.iter().zip(&seen).any(moved) || shard.is_stopping() || io.now() >= deadline {
+                return Poll::Ready(());
+            }
+            for partition in &partitions {
+                partition.progress().wait(io.current_task());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Takes the task off the lists of partitions when its fetch is over, however it ends.
+struct Waiting<'a> {
+    task: TaskId,
+    partitions: &'a [Rc<Partition>],
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        for partition in self.partitions {
+            partition.progress().forget(self.task);
+        }
+    }
+}
+
+async fn read_all(
+    shard: &Rc<Shard>,
+    wanted: &[WantedPartition],
+    limits: &Limits,
+) -> (Vec<Found>, Vec<Rc<Partition>>) {
+    let mut all = Vec::with_capacity(wanted.len());
+    let mut partitions = Vec::with_capacity(wanted.len());
+    let mut left_bytes = limits.bytes_max;
+    // The first batch of the first partition that has any comes whole, however small the limits: KIP-74.
+    let mut whole_first_batch = true;
+    for wanted in wanted {
+        let mut found = match find(shard, wanted) {
+            Ok(partition) => {
+                let found = read_one(shard, &partition, wanted, left_bytes, whole_first_batch, limits).await;
+                partitions.push(partition);
+                found
+            }
+            Err(found) => found,
+        };
+        let bytes = u32::try_from(found.records_bytes()).unwrap_or(u32::MAX);
+        if bytes > 0 {
+            whole_first_batch = false;
+        }
+        left_bytes = left_bytes.saturating_sub(bytes);
+        found.read_committed = limits.read_committed;
+        all.push(found);
+    }
+    (all, partitions)
+}
+
+fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Rc<Partition>, Found> {
+    let snapshot = shard.snapshot();
+    let (topic, unknown) = match &wanted.topic {
+        TopicKey::Name(name) => (snapshot.topic(name), ErrorCode::UnknownTopicOrPartition),
+        TopicKey::Id(id) => (snapshot.topic_by_id(TopicId(id.0)), ErrorCode::UnknownTopicId),
+    };
+    let topic = topic.ok_or_else(|| Found::error(unknown))?;
+    match shard.route(PartitionId { topic_id: topic.id, partition: wanted.partition }) {
+        Route::Here(partition) => Ok(partition),
+        Route::Elsewhere { core, leader_epoch } => Err(Found {
+            leader: Some((core, leader_epoch)),
+            ..Found::error(ErrorCode::NotLeaderOrFollower)
+        }),
+        Route::NotReady { offline: true } => Err(Found::error(ErrorCode::KafkaStorageError)),
+        Route::NotReady { offline: false } => Err(Found::error(ErrorCode::NotLeaderOrFollower)),
+        Route::Unknown => Err(Found::error(ErrorCode::UnknownTopicOrPartition)),
+    }
+}
+
+async fn read_one(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    wanted: &WantedPartition,
+    left_bytes: u32,
+    whole_first_batch: bool,
+    limits: &Limits,
+) -> Found {
+    let (offsets, diverging) = {
+        let log = partition.log().borrow();
+        if let Some(error) = error_map::leader_epoch_error(wanted.current_leader_epoch, log.leader_epoch()) {
+            return Found::error(error);
+        }
+        (log.offsets(), log.diverging_epoch(LeaderEpoch(wanted.last_fetched_epoch), Offset(wanted.fetch_offset)))
+    };
+    let mut found = Found {
+        high_watermark: offsets.high_watermark.get(),
+        log_start: offsets.log_start.get(),
+        read_committed: limits.read_committed,
+        ..Found::error(ErrorCode::None)
+    };
+    if diverging.is_some() {
+        found.diverging = diverging;
+        return found;
+    }
+    if wanted.bytes_max < 0 {
+        // What Kafka makes of a negative limit.
+        return Found::error(ErrorCode::UnknownServerError);
+    }
+    let bytes_max = left_bytes.min(u32::try_from(wanted.bytes_max).unwrap_or(0));
+    match read::locate(shard, partition, Offset(wanted.fetch_offset), bytes_max, whole_first_batch).await {
+        Ok(records) => found.records = records,
+        Err(failure) => {
+            tracing::debug!(topic = partition.topic(), partition = partition.id().partition, error = %failure, "fetch refused");
+            return Found::error(error_map::read_failure(&failure));
+        }
+    }
+    found
+}
+
+fn encode(
+    api: &Api,
+    context: &RequestContext,
+    error: ErrorCode,
+    kind: SessionKind,
+    wanted: &[WantedPartition],
+    mut found: Vec<Found>,
+) -> Outcome {
+    // Only what the client has not been told, in the order of service.
+    let told: Vec<usize> = {
+        let mut sessions = api.sessions().borrow_mut();
+        (0..found.len())
+            .filter(|at| {
+                let (wanted, found) = (&wanted[*at], &found[*at]);
+                let telling = Telling {
+                    error: found.error,
+                    high_watermark: found.high_watermark,
+                    log_start: found.log_start,
+                    records_bytes: found.records_bytes(),
+                    diverges: found.diverging.is_some(),
+                };
+                sessions.tell(kind, &wanted.topic, wanted.partition, telling)
+            })
+            .collect()
+    };
+    let head = FetchResponseHead { error_code: error.code(), session_id: kind.reply_id(), ..Default::default() };
+    let mut out = Vec::with_capacity(64 + 80 * told.len());
+    let mut cuts = Vec::new();
+    let header_version = context.api_key.response_header_version(context.api_version);
+    let open = frame::begin_frame(&mut out, context.correlation_id, header_version);
+    let encoded = encode_body(api.shard(), &mut out, &mut cuts, context.api_version, head, wanted, &found, &told)
+        .and_then(|records_bytes| {
+            api.shard().counters().bytes_fetched.add(records_bytes);
+            open.end_with(&mut out, records_bytes)
+        });
+    if let Err(error) = encoded {
+        return Outcome::Close(format!("the reply to Fetch could not be encoded: {error}"));
+    }
+    if cuts.is_empty() {
+        return Outcome::Bytes(out);
+    }
+    let mut parts = Vec::with_capacity(2 * cuts.len() + 1);
+    let mut from = 0;
+    for cut in &cuts {
+        parts.push(Part::Bytes(out[from..cut.position_bytes].to_vec()));
+        from = cut.position_bytes;
+        if let Some(range) = found[cut.slot].records.take() {
+            parts.push(Part::File {
+                file: range.file,
+                position_bytes: range.plan.position_bytes,
+                len_bytes: u64::from(range.plan.len_bytes),
+            });
+        }
+    }
+    parts.push(Part::Bytes(out.split_off(from)));
+    Outcome::Parts(parts)
+}
+
+#[allow(clippy::too_many_arguments, reason = "one pass over one reply: its parts have no life together elsewhere")]
+fn encode_body(
+    shard: &Shard,
+    out: &mut Vec<u8>,
+    cuts: &mut Vec<RecordsCut>,
+    version: i16,
+    head: FetchResponseHead,
+    wanted: &[WantedPartition],
+    found: &[Found],
+    told: &[usize],
+) -> Result<u64, EncodeError> {
+    let by_topic: Vec<&[usize]> = told.chunk_by(|one, next| wanted[*one].topic == wanted[*next].topic).collect();
+    let mut leaders: Vec<u32> = Vec::new();
+    let mut encoder = FetchResponseEncoder::new(out, cuts, version, head, by_topic.len())?;
+    for group in by_topic {
+        let topic = match &wanted[group[0]].topic {
+            TopicKey::Name(name) => Topic::Name(name),
+            TopicKey::Id(id) => Topic::Id(*id),
+        };
+        encoder.topic(topic, group.len())?;
+        for slot in group {
+            let found = &found[*slot];
+            if let Some((core, _)) = found.leader
+                && !leaders.contains(&core)
+            {
+                leaders.push(core);
+            }
+            let records = match found.records_bytes() {
+                0 => FetchRecords::Inline(&[]),
+                len_bytes => FetchRecords::Range { slot: *slot, len_bytes: u32::try_from(len_bytes).unwrap_or(u32::MAX) },
+            };
+            encoder.partition(&partition_data(shard, wanted[*slot].partition, found), records)?;
+        }
+    }
+    let endpoints: Vec<NodeEndpoint<'_>> = leaders
+        .iter()
+        .filter_map(|core| shard.options().brokers.get(*core as usize))
+        .map(|broker| NodeEndpoint { node_id: broker.id, host: &broker.host, port: i32::from(broker.port), rack: None })
+        .collect();
+    encoder.end(&endpoints)
+}
+
+fn partition_data(shard: &Shard, partition_index: i32, found: &Found) -> PartitionData<'static> {
+    let mut data = PartitionData {
+        partition_index,
+        error_code: found.error.code(),
+        high_watermark: found.high_watermark,
+        // Without transactions every record is decided as soon as it is visible.
+        last_stable_offset: found.high_watermark,
+        log_start_offset: found.log_start,
+        aborted_transactions: found.read_committed.then(Vec::new),
+        preferred_read_replica: -1,
+        ..PartitionData::default()
+    };
+    if let Some((epoch, end)) = found.diverging {
+        data.diverging_epoch = EpochEndOffset { epoch: epoch.get(), end_offset: end.get() };
+    }
+    if let Some((core, epoch)) = found.leader
+        && let Some(broker) = shard.options().brokers.get(core as usize)
+    {
+        data.current_leader = LeaderIdAndEpoch { leader_id: broker.id, leader_epoch: epoch.get() };
+    }
+    data
+}
+
+const READ_COMMITTED: i8 = 1;
+/// The first version that names topics by id (KIP-516).
+const TOPIC_ID_MIN: i16 = 13;

@@ -1,0 +1,152 @@
+//! Metadata: the brokers (which are cores), topics, and which core leads what.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::api::dispatch::RequestContext;
+use crate::api::reply::Outcome;
+use crate::api::topics;
+use crate::control::broker_config::BrokerConfig;
+use crate::control::snapshot::Snapshot;
+use crate::control::topic::Topic;
+use crate::control::topic_name::check_topic_name;
+use crate::record::offset::TopicId;
+use crate::shard::core::Shard;
+use crate::wire::error_code::ErrorCode;
+use crate::wire::messages::metadata_request::{MetadataRequest, MetadataRequestTopic};
+use crate::wire::messages::metadata_response::{
+    MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use crate::wire::reader::Reader;
+use crate::wire::uuid::Uuid;
+
+/// Answers Metadata, from this core's snapshot of the catalog; makes topics where the client and the server allow it.
+pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) -> Outcome {
+    let request = match MetadataRequest::decode(&mut Reader::new(body), context.api_version) {
+        Ok(request) => request,
+        Err(error) => return Outcome::Close(error.to_string()),
+    };
+    // Version 0 cannot say null: there an empty list is all topics.
+    let asked = request.topics.as_deref().filter(|topics| !(context.api_version == 0 && topics.is_empty()));
+    let mut snapshot = shard.snapshot();
+    let mut created = Vec::new();
+    let may_create = request.allow_auto_topic_creation && auto_create(&shard.options().broker_config);
+    if may_create && let Some(asked) = asked {
+        for topic in missing(&snapshot, asked) {
+            created.push((topic, topics::auto_create(shard, topic).await));
+        }
+        snapshot = shard.snapshot();
+    }
+    let all: Vec<Arc<Topic>>;
+    let topics = match asked {
+        None => {
+            all = snapshot.topics().cloned().collect();
+            let mut told = Vec::with_capacity(all.len());
+            for (count, topic) in all.iter().enumerate() {
+                told.push(found(shard, topic));
+                // A big answer is made in slices, so that others have their turn.
+                if count % TOPICS_A_TURN == TOPICS_A_TURN - 1 {
+                    shard.io().yield_now().await;
+                }
+            }
+            told
+        }
+        Some(asked) => {
+            all = asked.iter().filter_map(|topic| look_up(&snapshot, topic)).cloned().collect();
+            asked.iter().map(|topic| one(shard, &all, topic, &created)).collect()
+        }
+    };
+    let options = shard.options();
+    let brokers = options
+        .brokers
+        .iter()
+        .map(|broker| MetadataResponseBroker {
+            node_id: broker.id,
+            host: &broker.host,
+            port: i32::from(broker.port),
+            rack: None,
+        })
+        .collect();
+    let response = MetadataResponse {
+        brokers,
+        cluster_id: Some(&options.cluster_id),
+        controller_id: options.brokers[0].id,
+        topics,
+        ..MetadataResponse::default()
+    };
+    Outcome::message(context, |out, version| response.encode(out, version))
+}
+
+fn auto_create(config: &BrokerConfig) -> bool {
+    config.auto_create_topics()
+}
+
+fn look_up<'a>(snapshot: &'a Snapshot, asked: &MetadataRequestTopic<'_>) -> Option<&'a Arc<Topic>> {
+    match asked.name {
+        Some(name) => snapshot.topic(name),
+        None => snapshot.topic_by_id(TopicId(asked.topic_id.0)),
+    }
+}
+
+/// The names that are asked for, legal, and not there.
+fn missing<'a>(snapshot: &Snapshot, asked: &[MetadataRequestTopic<'a>]) -> Vec<&'a str> {
+    let names = asked.iter().filter_map(|topic| topic.name);
+    names.filter(|name| snapshot.topic(name).is_none() && check_topic_name(name).is_ok()).collect()
+}
+
+fn one<'a>(
+    shard: &Shard,
+    all: &'a [Arc<Topic>],
+    asked: &MetadataRequestTopic<'a>,
+    created: &[(&str, Result<(), ErrorCode>)],
+) -> MetadataResponseTopic<'a> {
+    let is_asked = |topic: &&Arc<Topic>| match asked.name {
+        Some(name) => *topic.name == *name,
+        None => topic.id.0 == asked.topic_id.0,
+    };
+    if let Some(topic) = all.iter().find(is_asked) {
+        return found(shard, topic);
+    }
+    let error = match asked.name {
+        None => ErrorCode::UnknownTopicId,
+        Some(name) if check_topic_name(name).is_err() => ErrorCode::InvalidTopicException,
+        Some(name) => match created.iter().find(|(created, _)| *created == name) {
+            Some((_, Err(error))) => *error,
+            _ => ErrorCode::UnknownTopicOrPartition,
+        },
+    };
+    MetadataResponseTopic {
+        error_code: error.code(),
+        name: asked.name,
+        topic_id: if asked.name.is_none() { asked.topic_id } else { Uuid::ZERO },
+        ..MetadataResponseTopic::default()
+    }
+}
+
+fn found<'a>(shard: &Shard, topic: &'a Topic) -> MetadataResponseTopic<'a> {
+    let options = shard.options();
+    let partitions = topic
+        .partitions
+        .iter()
+        .zip(0..)
+        .map(|(partition, partition_index)| {
+            let leader_id = options.brokers[usize::from(partition.core.index())].id;
+            MetadataResponsePartition {
+                partition_index,
+                leader_id,
+                leader_epoch: partition.leader_epoch,
+                replica_nodes: vec![leader_id],
+                isr_nodes: vec![leader_id],
+                ..MetadataResponsePartition::default()
+            }
+        })
+        .collect();
+    MetadataResponseTopic {
+        name: Some(&topic.name),
+        topic_id: Uuid(topic.id.0),
+        partitions,
+        ..MetadataResponseTopic::default()
+    }
+}
+
+const TOPICS_A_TURN: usize = 64;

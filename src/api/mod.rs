@@ -1,0 +1,19 @@
+//! Kafka's requests, one file for each family of them.
+//!
+//! [`dispatch`] is the one `match` on the API key. A handler gets the request's bytes and the core it arrived on, and
+//! makes the reply; it reaches partitions only through the shard's router.
+
+pub mod cluster;
+pub mod configs;
+pub mod coordinator;
+pub mod dispatch;
+pub mod error_map;
+pub mod fetch;
+pub mod fetch_session;
+pub mod list_offsets;
+pub mod metadata;
+pub mod produce;
+pub mod producer_id;
+pub mod reply;
+pub mod topics;
+pub mod versions;

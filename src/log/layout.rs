@@ -1,0 +1,155 @@
+//! Names of the folders and files of partitions, as Kafka spells them.
+
+use std::path::{Path, PathBuf};
+
+use crate::log::plan::SegmentId;
+use crate::record::offset::Offset;
+
+/// What a file in a partition's folder is, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartitionFile {
+    /// Records.
+    Log(SegmentId),
+    /// Offset index.
+    OffsetIndex(SegmentId),
+    /// Time index.
+    TimeIndex(SegmentId),
+    /// Aborted transactions.
+    TransactionIndex(SegmentId),
+    /// Producer state at this offset.
+    ProducerSnapshot(Offset),
+    /// Leader epochs.
+    LeaderEpochs,
+    /// Topic id.
+    Metadata,
+    /// A file on its way to be removed (`.deleted`) or that was never finished (`.tmp`, `.cleaned`).
+    Leftover,
+    /// Something else.
+    Unknown,
+}
+
+impl PartitionFile {
+    /// Judges a name.
+    pub fn parse(name: &str) -> Self {
+        match name {
+            LEADER_EPOCH_CHECKPOINT => return Self::LeaderEpochs,
+            PARTITION_METADATA => return Self::Metadata,
+            _ => {}
+        }
+        let Some((stem, extension)) = name.split_once('.') else {
+            return Self::Unknown;
+        };
+        let number = (stem.len() == OFFSET_DIGITS && stem.bytes().all(|byte| byte.is_ascii_digit()))
+            .then(|| stem.parse().ok())
+            .flatten()
+            .map(Offset);
+        match (number, extension) {
+            (Some(base), "log") => Self::Log(SegmentId(base)),
+            (Some(base), "index") => Self::OffsetIndex(SegmentId(base)),
+            (Some(base), "timeindex") => Self::TimeIndex(SegmentId(base)),
+            (Some(base), "txnindex") => Self::TransactionIndex(SegmentId(base)),
+            (Some(base), "snapshot") => Self::ProducerSnapshot(base),
+            (Some(_), extension) if extension.ends_with(".deleted") || extension.ends_with(".cleaned") => {
+                Self::Leftover
+            }
+            _ if name == "leader-epoch-checkpoint.tmp" || name == "partition.metadata.tmp" => Self::Leftover,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// What a folder in a data directory is, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartitionFolder {
+    /// A partition that is served.
+    Partition {
+        /// Its topic.
+        topic: String,
+        /// Its index.
+        partition: i32,
+    },
+    /// On its way to be removed (`topic-0.<id>-delete`).
+    Deleted,
+    /// A replica that is being moved (`-future`) or belongs to nobody (`-stray`): not served, left alone.
+    SetAside,
+    /// Something else.
+    Unknown,
+}
+
+impl PartitionFolder {
+    /// Judges a name: the topic may have dashes and dots, the partition comes after the last dash.
+    pub fn parse(name: &str) -> Self {
+        if let Some((front, kind)) = name.rsplit_once('-')
+            && let Some((partition, id)) = front.rsplit_once('.')
+            && id.len() == FOLDER_ID_LEN
+            && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && matches!(Self::parse_plain(partition), Self::Partition { .. })
+        {
+            match kind {
+                "delete" => return Self::Deleted,
+                "future" | "stray" => return Self::SetAside,
+                _ => {}
+            }
+        }
+        // Kafka shortens `topic` where the name with its suffix would be too long: the number may be missing then.
+        match name.rsplit_once('-') {
+            Some((front, "delete")) if front.contains('.') => Self::Deleted,
+            Some((front, "future" | "stray")) if front.contains('.') => Self::SetAside,
+            _ => Self::parse_plain(name),
+        }
+    }
+
+    fn parse_plain(name: &str) -> Self {
+        let Some((topic, digits)) = name.rsplit_once('-') else {
+            return Self::Unknown;
+        };
+        let canonical = digits == "0" || (!digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit()));
+        match digits.parse() {
+            Ok(partition) if canonical && is_topic_name(topic) => {
+                Self::Partition { topic: topic.to_owned(), partition }
+            }
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// True for names that Kafka accepts: 1 to 249 letters, digits, `.`, `_`, `-`, not `.` or `..`.
+pub fn is_topic_name(name: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    !name.is_empty() && name.len() <= TOPIC_NAME_BYTES_MAX && name != "." && name != ".." && name.bytes().all(legal)
+}
+
+/// The folder of a partition within its data directory.
+pub fn partition_folder(data_dir: &Path, topic: &str, partition: i32) -> PathBuf {
+    data_dir.join(format!("{topic}-{partition}"))
+}
+
+/// The records of a segment.
+pub fn segment_path(folder: &Path, segment: SegmentId) -> PathBuf {
+    file_path(folder, segment, "log")
+}
+
+/// The offset index of a segment.
+pub fn offset_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
+    file_path(folder, segment, "index")
+}
+
+fn file_path(folder: &Path, segment: SegmentId, extension: &str) -> PathBuf {
+    folder.join(format!("{:020}.{extension}", segment.0.0))
+}
+
+/// Kafka's name of the leader epochs' file.
+pub const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
+/// Kafka's name of the topic id's file.
+pub const PARTITION_METADATA: &str = "partition.metadata";
+/// Kafka's name of the recovery points' file in a data directory.
+pub const RECOVERY_POINT_CHECKPOINT: &str = "recovery-point-offset-checkpoint";
+/// Kafka's name of the log start offsets' file in a data directory.
+pub const LOG_START_CHECKPOINT: &str = "log-start-offset-checkpoint";
+/// Kafka's name of the replicated high watermarks' file in a data directory.
+pub const HIGH_WATERMARK_CHECKPOINT: &str = "replication-offset-checkpoint";
+
+const OFFSET_DIGITS: usize = 20;
+/// A random UUID without its dashes.
+const FOLDER_ID_LEN: usize = 32;
+const TOPIC_NAME_BYTES_MAX: usize = 249;

@@ -1,0 +1,117 @@
+//! Which leader epoch began at which offset, and Kafka's checkpoint of it.
+
+use crate::record::offset::{LeaderEpoch, Offset};
+
+/// Epochs of one partition with the first offset of each; both rise. Kafka's `LeaderEpochFileCache`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaderEpochs {
+    entries: Vec<EpochEntry>,
+}
+
+/// One epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochEntry {
+    /// The epoch.
+    pub epoch: LeaderEpoch,
+    /// Offset of its first record.
+    pub start_offset: Offset,
+}
+
+impl LeaderEpochs {
+    /// All entries, oldest first.
+    pub fn entries(&self) -> &[EpochEntry] {
+        &self.entries
+    }
+
+    /// The latest epoch that has records.
+    pub fn latest(&self) -> Option<LeaderEpoch> {
+        self.entries.last().map(|entry| entry.epoch)
+    }
+
+    /// Notes that a batch of `epoch` begins at `start_offset`; true where that made an entry. Entries that contradict
+    /// it (a later offset or epoch) go, as in Kafka.
+    pub(in crate::log) fn assign(&mut self, epoch: LeaderEpoch, start_offset: Offset) -> bool {
+        if epoch < LeaderEpoch(0) || self.latest() == Some(epoch) {
+            return false;
+        }
+        self.entries.retain(|entry| entry.epoch < epoch && entry.start_offset < start_offset);
+        self.entries.push(EpochEntry { epoch, start_offset });
+        true
+    }
+
+    /// Drops entries that begin at or after `end`; true where there were any.
+    pub(in crate::log) fn truncate_from_end(&mut self, end: Offset) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|entry| entry.start_offset < end);
+        before != self.entries.len()
+    }
+
+    /// Drops entries that end at or before `start`; the one that holds it begins there then. True where it changed.
+    pub(in crate::log) fn truncate_from_start(&mut self, start: Offset) -> bool {
+        let before = self.entries.clone();
+        let kept_from = self.entries.partition_point(|entry| entry.start_offset <= start).saturating_sub(1);
+        self.entries.drain(..kept_from);
+        if let Some(first) = self.entries.first_mut()
+            && first.start_offset < start
+        {
+            first.start_offset = start;
+        }
+        before != self.entries
+    }
+
+    /// The epoch of the record at `offset`.
+    pub fn epoch_of(&self, offset: Offset) -> Option<LeaderEpoch> {
+        let after = self.entries.partition_point(|entry| entry.start_offset <= offset);
+        after.checked_sub(1).and_then(|at| self.entries.get(at)).map(|entry| entry.epoch)
+    }
+
+    /// Largest epoch at or below `epoch`, and the offset after its last record (`log_end` for the latest); `None` where
+    /// Kafka answers -1, -1. KIP-279.
+    pub fn end_offset_for(&self, epoch: LeaderEpoch, log_end: Offset) -> Option<(LeaderEpoch, Offset)> {
+        if epoch < LeaderEpoch(0) {
+            return None;
+        }
+        let after = self.entries.partition_point(|entry| entry.epoch <= epoch);
+        match (after.checked_sub(1).and_then(|at| self.entries.get(at)), self.entries.get(after)) {
+            (Some(floor), Some(higher)) => Some((floor.epoch, higher.start_offset)),
+            (Some(floor), None) if floor.epoch == epoch => Some((epoch, log_end)),
+            (None, Some(higher)) => Some((epoch, higher.start_offset)),
+            (_, None) => None,
+        }
+    }
+
+    /// The text of Kafka's `leader-epoch-checkpoint`: version 0, count, then a line for each epoch.
+    pub fn to_text(&self) -> String {
+        use std::fmt::Write;
+        let mut text = format!("0\n{}\n", self.entries.len());
+        for entry in &self.entries {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{} {}", entry.epoch, entry.start_offset);
+        }
+        text
+    }
+
+    /// Reads that text; `None` where it is not right (wrong version, count, order). It can be made anew from the log.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        if lines.next()?.trim() != "0" {
+            return None;
+        }
+        let count: usize = lines.next()?.trim().parse().ok()?;
+        let mut entries: Vec<EpochEntry> = Vec::new();
+        for line in lines {
+            let mut words = line.split_whitespace();
+            let epoch = LeaderEpoch(words.next()?.parse().ok()?);
+            let start_offset = Offset(words.next()?.parse().ok()?);
+            if words.next().is_some() || start_offset < Offset::ZERO {
+                return None;
+            }
+            let rises = entries.last().is_none_or(|last| last.epoch < epoch && last.start_offset <= start_offset);
+            if !rises {
+                return None;
+            }
+            entries.push(EpochEntry { epoch, start_offset });
+        }
+        (entries.len() == count).then_some(Self { entries })
+    }
+}

@@ -1,0 +1,485 @@
+//! Open a partition: scan the tail, cut what is torn, make indexes anew.
+//!
+//! The log decides: indexes, epochs and producers are derived from it. What lies below the recovery point was durable
+//! once and is not scanned; if it turns out to be damaged nothing is cut, and the partition goes offline. What lies
+//! above may be torn by the crash: whole batches stay, the rest goes.
+//!
+//! Producers are gathered from the scanned batches, and from [`PRODUCER_WINDOW_BYTES`] before the end at least, after a
+//! clean stop too. Snapshots of them will replace that window.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::log::error::RecoveryError;
+use crate::log::layout::{LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionFile, offset_index_path, segment_path};
+use crate::log::leader_epochs::LeaderEpochs;
+use crate::log::offset_index::{INDEX_ENTRY_BYTES, IndexEntry, OffsetIndex};
+use crate::log::partition_metadata;
+use crate::log::plan::SegmentId;
+use crate::log::producer_state::ProducerStates;
+use crate::log::scan::{ScanEnd, SegmentScan};
+use crate::log::segment::{Segment, SegmentLimits};
+use crate::log::segment_files::{at_path, make_segment, remove_segment, write_epochs, write_metadata};
+use crate::record::batch::{BatchHeader, HEADER_BYTES, parse_header};
+use crate::record::check::CheckedBatch;
+use crate::record::offset::{Offset, TopicId};
+use crate::ring::buffer::Buffer;
+use crate::ring::io::{File, Io, OpenHow, read_file};
+
+/// What is known of a partition before its folder is read.
+#[derive(Clone, Debug)]
+pub struct RecoveryOptions {
+    /// All below was on stable storage once: it is not scanned, and damage there is no torn tail.
+    pub recovery_point: Offset,
+    /// The last stop was a clean one: nothing can be torn, so only the last batches' headers are read.
+    pub clean: bool,
+    /// First offset of the log, from its checkpoint.
+    pub log_start: Offset,
+    /// The id that the catalog has; `None` takes what the folder says.
+    pub topic_id: Option<TopicId>,
+    /// `index.interval.bytes`, for indexes that are made anew.
+    pub index_interval_bytes: u32,
+}
+
+/// A partition's log as it was found, ready for [`PartitionLog::new`](crate::log::partition_log::PartitionLog::new).
+#[derive(Debug)]
+pub struct RecoveredLog {
+    /// First offset.
+    pub log_start: Offset,
+    /// The next offset; all below is on stable storage.
+    pub log_end: Offset,
+    /// By base offset, the active one last; all of them have their files.
+    pub segments: Vec<Segment>,
+    /// Epochs with records.
+    pub epochs: LeaderEpochs,
+    /// Producers of the scanned tail.
+    pub producers: ProducerStates,
+    /// The topic id that the folder has; zero where neither it nor the caller knows one.
+    pub topic_id: TopicId,
+    /// What was done, for a log line.
+    pub report: RecoveryReport,
+}
+
+/// What opening a partition found and changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Bytes of logs that were read.
+    pub scanned_bytes: u64,
+    /// Bytes cut off, with those of removed segments.
+    pub cut_bytes: u64,
+    /// Indexes made anew, whole or from some entry on.
+    pub indexes_rebuilt: u32,
+    /// Names in the folder that are none of Kafka's.
+    pub unknown_files: Vec<String>,
+}
+
+/// Opens a partition's folder. On return all that the log has is on stable storage.
+///
+/// # Errors
+/// Where the disk refuses, the folder is another topic's, or durable bytes are damaged (then nothing was changed that
+/// held records).
+pub async fn open_partition(io: &Io, folder: &Path, options: &RecoveryOptions) -> Result<RecoveredLog, RecoveryError> {
+    let mut opening = Opening::begin(io, folder, options).await?;
+    opening.check_topic_id().await?;
+    opening.read_epochs().await?;
+    if opening.files.is_empty() {
+        opening.make_first_segment().await?;
+    } else {
+        opening.open_segments().await?;
+    }
+    opening.finish().await
+}
+
+/// A partition while it is opened.
+struct Opening<'a> {
+    io: &'a Io,
+    folder: &'a Path,
+    options: &'a RecoveryOptions,
+    /// Each segment with the lengths of its log and index.
+    files: BTreeMap<SegmentId, (u64, Option<u64>)>,
+    has_metadata: bool,
+    has_epochs: bool,
+    /// The epochs' file was there and right; else all batches must be looked at.
+    epochs_known: bool,
+    epochs_on_disk: LeaderEpochs,
+    log: RecoveredLog,
+    /// Something was made or removed: the folder is to be synced.
+    folder_changed: bool,
+}
+
+impl<'a> Opening<'a> {
+    async fn begin(io: &'a Io, folder: &'a Path, options: &'a RecoveryOptions) -> Result<Self, RecoveryError> {
+        let log = RecoveredLog {
+            log_start: options.log_start,
+            log_end: options.log_start,
+            segments: Vec::new(),
+            epochs: LeaderEpochs::default(),
+            producers: ProducerStates::default(),
+            topic_id: options.topic_id.unwrap_or_default(),
+            report: RecoveryReport::default(),
+        };
+        let mut opening = Self {
+            io,
+            folder,
+            options,
+            files: BTreeMap::new(),
+            has_metadata: false,
+            has_epochs: false,
+            epochs_known: false,
+            epochs_on_disk: LeaderEpochs::default(),
+            log,
+            folder_changed: false,
+        };
+        let entries = io.read_dir(folder).await.map_err(at_path(folder))?;
+        let mut indexes = Vec::new();
+        for entry in entries {
+            match PartitionFile::parse(&entry.name) {
+                PartitionFile::Log(segment) => {
+                    opening.files.insert(segment, (entry.len_bytes, None));
+                }
+                PartitionFile::OffsetIndex(segment) => indexes.push((segment, entry.len_bytes)),
+                PartitionFile::LeaderEpochs => opening.has_epochs = true,
+                PartitionFile::Metadata => opening.has_metadata = true,
+                PartitionFile::Leftover => {
+                    let path = folder.join(&entry.name);
+                    io.remove_file(&path).await.map_err(at_path(&path))?;
+                    opening.folder_changed = true;
+                }
+                PartitionFile::TimeIndex(_)
+                | PartitionFile::TransactionIndex(_)
+                | PartitionFile::ProducerSnapshot(_) => {}
+                PartitionFile::Unknown => opening.log.report.unknown_files.push(entry.name),
+            }
+        }
+        for (segment, len_bytes) in indexes {
+            match opening.files.get_mut(&segment) {
+                Some((_, index_bytes)) => *index_bytes = Some(len_bytes),
+                // An index without a log: the log was removed before a crash.
+                None => {
+                    remove_segment(io, folder, segment).await?;
+                    opening.folder_changed = true;
+                }
+            }
+        }
+        Ok(opening)
+    }
+
+    async fn check_topic_id(&mut self) -> Result<(), RecoveryError> {
+        if !self.has_metadata {
+            if let Some(topic_id) = self.options.topic_id {
+                write_metadata(self.io, self.folder, topic_id).await?;
+            }
+            return Ok(());
+        }
+        let path = self.folder.join(PARTITION_METADATA);
+        let text = read_file(self.io, &path, CHECKPOINT_BYTES_MAX).await.map_err(at_path(&path))?;
+        let Some(found) = std::str::from_utf8(&text).ok().and_then(partition_metadata::parse) else {
+            return Err(RecoveryError::BadMetadata { path, reason: "not a partition.metadata of version 0" });
+        };
+        match self.options.topic_id {
+            Some(expected) if expected != found => Err(RecoveryError::WrongTopic { path, found, expected }),
+            _ => {
+                self.log.topic_id = found;
+                Ok(())
+            }
+        }
+    }
+
+    async fn read_epochs(&mut self) -> Result<(), RecoveryError> {
+        if self.has_epochs {
+            let path = self.folder.join(LEADER_EPOCH_CHECKPOINT);
+            let text = read_file(self.io, &path, CHECKPOINT_BYTES_MAX).await.map_err(at_path(&path))?;
+            if let Some(epochs) = std::str::from_utf8(&text).ok().and_then(LeaderEpochs::parse) {
+                self.epochs_known = true;
+                self.epochs_on_disk = epochs.clone();
+                self.log.epochs = epochs;
+            }
+        }
+        Ok(())
+    }
+
+    /// An empty folder: a new partition, or a crash came before its first segment was made.
+    async fn make_first_segment(&mut self) -> Result<(), RecoveryError> {
+        let segment = SegmentId(self.options.log_start);
+        if self.options.recovery_point > self.options.log_start {
+            return Err(self.damaged(segment_path(self.folder, segment), 0));
+        }
+        make_segment(self.io, self.folder, segment).await?;
+        self.log.segments.push(Segment::new(segment));
+        self.log.log_end = segment.0;
+        Ok(())
+    }
+
+    async fn open_segments(&mut self) -> Result<(), RecoveryError> {
+        let files: Vec<(SegmentId, u64, Option<u64>)> =
+            self.files.iter().map(|(id, (log_bytes, index_bytes))| (*id, *log_bytes, *index_bytes)).collect();
+        let mut next_offset = files.first().map_or(self.options.log_start, |(id, ..)| id.0);
+        for (at, (id, log_bytes, index_bytes)) in files.iter().copied().enumerate() {
+            let next_base = files.get(at + 1).map(|(next, ..)| next.0);
+            // A segment is trusted where the next one begins at or below what was durable.
+            let trusted = self.epochs_known
+                && next_base.is_some_and(|base| self.options.clean || base <= self.options.recovery_point);
+            if trusted && let Some(index) = self.check_index(id, log_bytes, index_bytes, next_base).await? {
+                self.log.segments.push(Segment::opened(id, log_bytes, index, None, None));
+                continue;
+            }
+            next_offset = next_offset.max(id.0);
+            let durable = trusted || (self.options.clean && next_base.is_some());
+            let end = self.scan_segment(id, log_bytes, index_bytes, next_offset, durable).await?;
+            let overlaps = next_base.is_some_and(|base| base < end.next_offset);
+            if end.damage.is_some() || overlaps {
+                return self.cut_after(&files[at..], &end).await;
+            }
+            next_offset = end.next_offset;
+        }
+        self.log.log_end = next_offset;
+        match files.last() {
+            // All segments were trusted up to the last, which never is.
+            Some((last, log_bytes, _)) if next_offset < self.options.recovery_point => {
+                Err(self.damaged(segment_path(self.folder, *last), *log_bytes))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The first of `files` was scanned and ends too early: the rest goes, unless it was durable once.
+    async fn cut_after(&mut self, files: &[(SegmentId, u64, Option<u64>)], end: &ScanEnd) -> Result<(), RecoveryError> {
+        let Some(((torn, log_bytes, _), later)) = files.split_first() else { return Ok(()) };
+        let path = segment_path(self.folder, *torn);
+        assert!(!self.options.clean, "a clean stop leaves nothing to be cut");
+        assert!(end.next_offset >= self.options.recovery_point, "durable records are never cut");
+        for (segment, later_bytes, _) in later.iter().rev() {
+            remove_segment(self.io, self.folder, *segment).await?;
+            self.log.report.cut_bytes += later_bytes;
+            self.folder_changed = true;
+        }
+        if end.valid_bytes < *log_bytes {
+            let log = self.io.open(&path, OpenHow::ReadWrite).await.map_err(at_path(&path))?;
+            log.set_len(end.valid_bytes).await.map_err(at_path(&path))?;
+            log.sync_data().await.map_err(at_path(&path))?;
+            self.log.report.cut_bytes += log_bytes - end.valid_bytes;
+        }
+        self.log.log_end = end.next_offset;
+        Ok(())
+    }
+
+    /// What the index of a segment that is not scanned says of itself; `None` where it must be made anew.
+    async fn check_index(
+        &self,
+        id: SegmentId,
+        log_bytes: u64,
+        index_bytes: Option<u64>,
+        next_base: Option<Offset>,
+    ) -> Result<Option<OffsetIndex>, RecoveryError> {
+        let Some(index_bytes) = index_bytes.filter(|bytes| bytes % INDEX_ENTRY_BYTES as u64 == 0) else {
+            return Ok(None);
+        };
+        let Ok(count) = u32::try_from(index_bytes / INDEX_ENTRY_BYTES as u64) else { return Ok(None) };
+        if count == 0 {
+            // Right for a segment of few bytes; made anew where entries should be there.
+            let few = log_bytes <= 2 * u64::from(self.options.index_interval_bytes);
+            return Ok(few.then(OffsetIndex::default));
+        }
+        let path = offset_index_path(self.folder, id);
+        let index = self.io.open(&path, OpenHow::Read).await.map_err(at_path(&path))?;
+        let last = self.read(&index, &path, index_bytes - INDEX_ENTRY_BYTES as u64, INDEX_ENTRY_BYTES).await?;
+        let Some(last) = IndexEntry::decode_all(&last).next() else { return Ok(None) };
+        let below_next = next_base.is_none_or(|base| id.0.plus(i64::from(last.relative_offset)) < base);
+        let within = u64::from(last.position_bytes) < log_bytes && (count == 1 || last.position_bytes > 0);
+        Ok((below_next && within).then(|| OffsetIndex::opened(count, Some(last))))
+    }
+
+    /// Walks a segment from the best place that its index offers, makes the rest of the index anew, and takes epochs and
+    /// producers in. `durable`: all of it was, whatever the recovery point.
+    async fn scan_segment(
+        &mut self,
+        id: SegmentId,
+        log_bytes: u64,
+        index_bytes: Option<u64>,
+        next_offset: Offset,
+        durable: bool,
+    ) -> Result<ScanEnd, RecoveryError> {
+        let path = segment_path(self.folder, id);
+        let how = if self.options.clean { OpenHow::Read } else { OpenHow::ReadWrite };
+        let log = self.io.open(&path, how).await.map_err(at_path(&path))?;
+        let start = match (self.epochs_known, durable) {
+            (true, false) => self.scan_start(&log, &path, id, log_bytes, index_bytes).await?,
+            _ => ScanStart::WHOLE,
+        };
+        let limits = SegmentLimits {
+            segment_bytes: u32::MAX,
+            index_interval_bytes: self.options.index_interval_bytes,
+            segment_index_bytes: u32::MAX,
+        };
+        let index = OffsetIndex::opened(start.entries_kept, start.last_kept);
+        let mut segment = Segment::opened(id, start.position_bytes, index, None, None);
+        let next_offset = start.first_offset.unwrap_or(next_offset).max(id.0);
+        let mut scan = SegmentScan::new(id.0, start.position_bytes, next_offset, log_bytes, !self.options.clean);
+        let (epochs, producers) = (&mut self.log.epochs, &mut self.log.producers);
+        let mut each = |_: u64, header: &BatchHeader| {
+            let batch = CheckedBatch::from_header(header);
+            if epochs.latest().is_none_or(|latest| latest < header.leader_epoch) {
+                epochs.assign(header.leader_epoch, header.base_offset);
+            }
+            producers.reserve(&batch, header.base_offset, header.max_timestamp);
+            let max_timestamp = (header.max_timestamp, header.last_offset());
+            segment.reserve(header.len_bytes, header.base_offset, header.last_offset(), max_timestamp, &limits);
+        };
+        let mut position_bytes = start.position_bytes;
+        while position_bytes < log_bytes {
+            let piece = usize::try_from(log_bytes - position_bytes).unwrap_or(usize::MAX).min(SCAN_PIECE_BYTES);
+            let bytes = read(self.io, &log, &path, position_bytes, piece).await?;
+            position_bytes += bytes.len() as u64;
+            if bytes.is_empty() || !scan.feed(&bytes, &mut each) {
+                break;
+            }
+            self.io.yield_now().await;
+        }
+        self.log.report.scanned_bytes += position_bytes - start.position_bytes;
+        let end = scan.finish();
+        if end.damage.is_some() && (durable || self.options.clean || end.next_offset < self.options.recovery_point) {
+            return Err(self.damaged(path, end.valid_bytes));
+        }
+        assert_eq!(segment.size_bytes(), end.valid_bytes, "each whole batch has its place");
+        if !self.options.clean {
+            // What was only in the page cache may be read from now on.
+            log.sync_data().await.map_err(at_path(&path))?;
+        }
+        self.write_index(&mut segment, index_bytes, start.entries_kept).await?;
+        self.log.segments.push(segment);
+        Ok(end)
+    }
+
+    /// Where a scan can begin: at a batch that the index names, below the recovery point and far enough from the end
+    /// for the producers. An index is believed where it rises all along and the log has that very batch there.
+    async fn scan_start(
+        &self,
+        log: &File,
+        log_path: &Path,
+        id: SegmentId,
+        log_bytes: u64,
+        index_bytes: Option<u64>,
+    ) -> Result<ScanStart, RecoveryError> {
+        let window_bytes = log_bytes.saturating_sub(PRODUCER_WINDOW_BYTES);
+        let below = if self.options.clean { Offset(i64::MAX) } else { self.options.recovery_point };
+        let Some(index_bytes) = index_bytes.filter(|bytes| *bytes > 0 && *bytes <= INDEX_BYTES_MAX) else {
+            return Ok(ScanStart::WHOLE);
+        };
+        let path = offset_index_path(self.folder, id);
+        let index = self.io.open(&path, OpenHow::Read).await.map_err(at_path(&path))?;
+        let whole_entries = index_bytes / INDEX_ENTRY_BYTES as u64 * INDEX_ENTRY_BYTES as u64;
+        // The end of the index is enough nearly always; else (Kafka leaves zeros there after a crash) all of it.
+        for read_bytes in [whole_entries.min(INDEX_TAIL_BYTES), whole_entries] {
+            let from = whole_entries - read_bytes;
+            let bytes = self.read(&index, &path, from, usize::try_from(read_bytes).unwrap_or(usize::MAX)).await?;
+            let entries: Vec<IndexEntry> = IndexEntry::decode_all(&bytes).collect();
+            let rises = |pair: &[IndexEntry]| {
+                pair[0].relative_offset < pair[1].relative_offset && pair[0].position_bytes < pair[1].position_bytes
+            };
+            let rising = entries.windows(2).take_while(|pair| rises(pair)).count() + 1;
+            let usable = entries.iter().take(rising).take_while(|entry| {
+                u64::from(entry.position_bytes) <= window_bytes
+                    && u64::from(entry.position_bytes) + (HEADER_BYTES as u64) < log_bytes
+                    && id.0.plus(i64::from(entry.relative_offset)) < below
+            });
+            let count = usable.count();
+            let Some(entry) = count.checked_sub(1).and_then(|last| entries.get(last)) else { continue };
+            let head = read(self.io, log, log_path, u64::from(entry.position_bytes), HEADER_BYTES).await?;
+            if let Ok(header) = parse_header(&head)
+                && header.last_offset() == id.0.plus(i64::from(entry.relative_offset))
+                && header.base_offset >= id.0
+            {
+                return Ok(ScanStart {
+                    position_bytes: u64::from(entry.position_bytes),
+                    first_offset: Some(header.base_offset),
+                    entries_kept: u32::try_from(from / INDEX_ENTRY_BYTES as u64).unwrap_or(0) + count as u32,
+                    last_kept: Some(*entry),
+                });
+            }
+        }
+        Ok(ScanStart::WHOLE)
+    }
+
+    /// Brings the index file to what the scan found, where it differs in length or may differ after a crash.
+    async fn write_index(
+        &mut self,
+        segment: &mut Segment,
+        index_bytes: Option<u64>,
+        entries_kept: u32,
+    ) -> Result<(), RecoveryError> {
+        let path = offset_index_path(self.folder, segment.id());
+        let size_bytes = segment.size_bytes();
+        let writes = segment.index_mut().take_writes(size_bytes, true);
+        let right_bytes = u64::from(segment.index().flushed_count()) * INDEX_ENTRY_BYTES as u64;
+        if index_bytes == Some(right_bytes) && (self.options.clean || writes.is_none()) {
+            return Ok(());
+        }
+        let index = self.io.open(&path, OpenHow::ReadWriteOrCreate).await.map_err(at_path(&path))?;
+        // Cut first: a crash in between leaves a short index, not a wrong one.
+        let kept_bytes = u64::from(entries_kept) * INDEX_ENTRY_BYTES as u64;
+        if index_bytes.unwrap_or(0) > kept_bytes {
+            index.set_len(kept_bytes).await.map_err(at_path(&path))?;
+        }
+        if let Some((position_bytes, bytes)) = writes {
+            index.write_at(Buffer::from_vec(bytes), position_bytes).await.0.map_err(at_path(&path))?;
+        }
+        self.folder_changed |= index_bytes.is_none();
+        self.log.report.indexes_rebuilt += 1;
+        Ok(())
+    }
+
+    async fn finish(mut self) -> Result<RecoveredLog, RecoveryError> {
+        let first = self.log.segments.first().map_or(self.log.log_end, Segment::base_offset);
+        self.log.log_start = self.options.log_start.max(first).min(self.log.log_end);
+        self.log.epochs.truncate_from_end(self.log.log_end);
+        self.log.epochs.truncate_from_start(self.log.log_start);
+        if !self.has_epochs || self.log.epochs != self.epochs_on_disk {
+            write_epochs(self.io, self.folder, self.log.epochs.to_text()).await?;
+        }
+        if self.folder_changed || !self.options.clean {
+            self.io.sync_dir(self.folder).await.map_err(at_path(self.folder))?;
+        }
+        assert!(!self.log.segments.is_empty(), "an opened log has an active segment");
+        assert!(self.log.log_end >= self.options.recovery_point, "durable records are missing");
+        Ok(self.log)
+    }
+
+    fn damaged(&self, path: PathBuf, position_bytes: u64) -> RecoveryError {
+        RecoveryError::Damaged { path, position_bytes, recovery_point: self.options.recovery_point }
+    }
+
+    async fn read(&self, file: &File, path: &Path, position_bytes: u64, len: usize) -> Result<Buffer, RecoveryError> {
+        read(self.io, file, path, position_bytes, len).await
+    }
+}
+
+/// Where a scan begins, and which entries of the index stay.
+struct ScanStart {
+    position_bytes: u64,
+    /// Base offset of the batch there.
+    first_offset: Option<Offset>,
+    entries_kept: u32,
+    last_kept: Option<IndexEntry>,
+}
+
+impl ScanStart {
+    const WHOLE: Self = Self { position_bytes: 0, first_offset: None, entries_kept: 0, last_kept: None };
+}
+
+/// Up to `len` bytes; fewer at the end of the file.
+async fn read(io: &Io, file: &File, path: &Path, position_bytes: u64, len: usize) -> Result<Buffer, RecoveryError> {
+    let (read, mut buffer) = file.read_at(io.buffer(len), position_bytes).await;
+    buffer.truncate(read.map_err(at_path(path))?);
+    Ok(buffer)
+}
+
+/// How much before the end is read for the producers' sake.
+pub const PRODUCER_WINDOW_BYTES: u64 = 1 << 20;
+/// Read at once; the core does other things in between.
+const SCAN_PIECE_BYTES: usize = 256 * 1024;
+/// The end of an index: 8192 entries.
+const INDEX_TAIL_BYTES: u64 = 64 * 1024;
+/// No index is larger: `segment.index.bytes` is 10 MiB by default, and 2^31 bytes of log give 4 MiB of entries.
+const INDEX_BYTES_MAX: u64 = 64 << 20;
+/// A partition has few epochs.
+const CHECKPOINT_BYTES_MAX: u64 = 16 << 20;

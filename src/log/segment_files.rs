@@ -1,0 +1,119 @@
+//! Make, extend and cut the files of a partition, through the ring.
+//!
+//! The shard calls these where a plan asks for more than a write to an open log. Each says what is durable on return.
+
+use std::path::Path;
+
+use crate::log::error::RecoveryError;
+use crate::log::layout::{LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_index_path, segment_path};
+use crate::log::partition_metadata;
+use crate::log::plan::{IndexWrite, RollPlan, SegmentId, Truncate};
+use crate::log::recovery::{RecoveredLog, RecoveryOptions, open_partition};
+use crate::record::offset::{Offset, TopicId};
+use crate::ring::buffer::Buffer;
+use crate::ring::io::{File, Io, OpenHow, replace_file};
+
+/// Makes the folder of a new partition with its metadata and its first segment; durable on return, with its own entry in
+/// the data directory. A folder that is there already (a crash came between) is opened, without trust in its tail.
+///
+/// # Errors
+/// Where the disk refuses, or the folder is another topic's.
+pub async fn create_partition(
+    io: &Io,
+    folder: &Path,
+    topic_id: TopicId,
+    index_interval_bytes: u32,
+) -> Result<RecoveredLog, RecoveryError> {
+    match io.create_dir(folder).await {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(at_path(folder)(error)),
+    }
+    let options = RecoveryOptions {
+        recovery_point: Offset::ZERO,
+        clean: false,
+        log_start: Offset::ZERO,
+        topic_id: Some(topic_id),
+        index_interval_bytes,
+    };
+    let log = open_partition(io, folder, &options).await?;
+    if let Some(data_dir) = folder.parent() {
+        io.sync_dir(data_dir).await.map_err(at_path(data_dir))?;
+    }
+    Ok(log)
+}
+
+/// Makes the files of the next segment, empty, and syncs their folder. Hands the open log back.
+///
+/// # Errors
+/// Where the disk refuses: the old segment goes on being the active one.
+pub async fn roll_files(io: &Io, folder: &Path, plan: &RollPlan) -> Result<File, RecoveryError> {
+    make_segment(io, folder, plan.segment).await
+}
+
+/// Cuts what a failed append left: later segments go, the log is shortened, both durably. Call it when no write of the
+/// partition is on its way any more, then [`truncated`](crate::log::partition_log::PartitionLog::truncated).
+///
+/// # Errors
+/// Where the disk refuses: the partition cannot go on.
+pub async fn cut_files(io: &Io, folder: &Path, cut: &Truncate) -> Result<(), RecoveryError> {
+    for segment in &cut.remove {
+        remove_segment(io, folder, *segment).await?;
+    }
+    let path = segment_path(folder, cut.segment);
+    let log = io.open(&path, OpenHow::ReadWrite).await.map_err(at_path(&path))?;
+    log.set_len(cut.position_bytes).await.map_err(at_path(&path))?;
+    log.sync_data().await.map_err(at_path(&path))?;
+    io.sync_dir(folder).await.map_err(at_path(folder))
+}
+
+/// Writes index entries; not durable on return, for indexes are derived.
+///
+/// # Errors
+/// Where the disk refuses: lookups are slower until the next start.
+pub async fn write_index(io: &Io, folder: &Path, write: IndexWrite) -> Result<(), RecoveryError> {
+    let path = offset_index_path(folder, write.segment);
+    let index = io.open(&path, OpenHow::ReadWriteOrCreate).await.map_err(at_path(&path))?;
+    index.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0.map_err(at_path(&path))
+}
+
+/// Replaces `leader-epoch-checkpoint`; durable on return.
+///
+/// # Errors
+/// Where the disk refuses: the old one is still there.
+pub async fn write_epochs(io: &Io, folder: &Path, text: String) -> Result<(), RecoveryError> {
+    let path = folder.join(LEADER_EPOCH_CHECKPOINT);
+    replace_file(io, &path, text.into_bytes()).await.map_err(at_path(&path))
+}
+
+pub(in crate::log) async fn write_metadata(io: &Io, folder: &Path, topic_id: TopicId) -> Result<(), RecoveryError> {
+    let path = folder.join(PARTITION_METADATA);
+    replace_file(io, &path, partition_metadata::to_text(topic_id).into_bytes()).await.map_err(at_path(&path))
+}
+
+pub(in crate::log) async fn make_segment(io: &Io, folder: &Path, segment: SegmentId) -> Result<File, RecoveryError> {
+    let index_path = offset_index_path(folder, segment);
+    let index = io.open(&index_path, OpenHow::CreateOrTruncate).await.map_err(at_path(&index_path))?;
+    drop(index);
+    let path = segment_path(folder, segment);
+    // A file of that name can only be the rest of a roll that came to nothing: no batch in it was acknowledged.
+    let log = io.open(&path, OpenHow::CreateOrTruncate).await.map_err(at_path(&path))?;
+    io.sync_dir(folder).await.map_err(at_path(folder))?;
+    Ok(log)
+}
+
+/// The log goes last: an index alone is removed at the next start.
+pub(in crate::log) async fn remove_segment(io: &Io, folder: &Path, segment: SegmentId) -> Result<(), RecoveryError> {
+    for path in [offset_index_path(folder, segment), segment_path(folder, segment)] {
+        match io.remove_file(&path).await {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(at_path(&path)(error)),
+        }
+    }
+    Ok(())
+}
+
+pub(in crate::log) fn at_path(path: &Path) -> impl FnOnce(std::io::Error) -> RecoveryError + '_ {
+    move |source| RecoveryError::Io { path: path.to_owned(), source }
+}

@@ -1,0 +1,250 @@
+//! Boot and stop of the whole server: locks, ports, one thread a core.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::task::Poll;
+
+use tracing::{error, info};
+
+use crate::ring::core::{self as ring_core, CoreOptions, RunError};
+use crate::ring::dir_lock::{DirLock, LockError};
+use crate::ring::io::Io;
+use crate::ring::mailbox::{self, Mailbox};
+use crate::ring::mesh::{CoreMesh, CoreSeat, Notifier};
+use crate::ring::port::{BoundPort, bind_ports};
+use crate::ring::startup_check;
+use crate::server::core_main::{self, CoreBoot};
+use crate::server::data_dir::{self, DataDirError, DataDirs, LOCK_FILE};
+use crate::shard::core::ShardOptions;
+use crate::shard::error::StartError;
+use crate::shard::hosting;
+use crate::shard::message::{Answer, Question};
+
+/// What the server was started with, resolved.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where core 0 listens; core i listens on the port plus i.
+    pub listen: SocketAddr,
+    /// The CPU of each core.
+    pub cpus: Vec<usize>,
+    /// The data directories.
+    pub data_dirs: Vec<PathBuf>,
+    /// How each core's ring runs; the CPU is set for each core.
+    pub ring: CoreOptions,
+    /// What the cores are told; `cluster_id` and `data_dirs` are filled in here.
+    pub shard: ShardOptions,
+}
+
+/// Why the server does not start, or ends.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// This machine lacks something.
+    #[error("this machine cannot run the server:\n{0}")]
+    Machine(String),
+    /// Another server has the data directory.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A port is taken.
+    #[error("core {core} cannot listen on {address}: {source}; core i needs port + i: stop what uses it, or choose another --listen")]
+    Port {
+        /// Index of the core.
+        core: usize,
+        /// Where it was to listen.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The data directories cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// A core's ring failed.
+    #[error(transparent)]
+    Ring(#[from] RunError),
+    /// A core could not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A core's thread is gone.
+    #[error("core {core} ended unexpectedly; see the lines above")]
+    CoreGone {
+        /// Index of the core.
+        core: usize,
+    },
+}
+
+/// Runs the server until `wait_for_stop` returns. `ready` is called when every core serves.
+///
+/// # Errors
+/// Each in words that an operator can act on; nothing is left running.
+pub fn serve(options: ServerOptions, ready: impl FnOnce(), wait_for_stop: impl FnOnce()) -> Result<(), ServeError> {
+    startup_check::check(&options.ring).map_err(|lacks| ServeError::Machine(lacks.to_string()))?;
+    // All ports and all locks first: a server that cannot have them changes nothing on the disk.
+    let ports = bind_ports(options.listen, options.cpus.len())
+        .map_err(|taken| ServeError::Port { core: taken.core, address: taken.address, source: taken.source })?;
+    let _locks = options
+        .data_dirs
+        .iter()
+        .map(|path| DirLock::take(path, LOCK_FILE))
+        .collect::<Result<Vec<_>, _>>()?;
+    let dirs = prepare_data_dirs(&options)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let cores = start_cores(&options, &dirs, ports, &stop)?;
+    let started = cores.wait_ready();
+    if started.is_ok() {
+        ready();
+        wait_for_stop();
+        info!("stopping");
+    }
+    stop.store(true, Ordering::Release);
+    cores.notifiers.iter().for_each(Notifier::notify);
+    let ended = cores.join();
+    started?;
+    ended?;
+    finish_data_dirs(&options, dirs)
+}
+
+/// The threads of all cores.
+struct Cores {
+    threads: Vec<std::thread::JoinHandle<Result<(), ServeError>>>,
+    notifiers: Vec<Notifier>,
+    ready: mpsc::Receiver<usize>,
+}
+
+impl Cores {
+    /// Waits until every core serves, or one has given up.
+    fn wait_ready(&self) -> Result<(), ServeError> {
+        let mut left = self.threads.len();
+        while left > 0 {
+            match self.ready.recv() {
+                Ok(_core) => left -= 1,
+                // A core ended before it was ready; its own error says why.
+                Err(mpsc::RecvError) => {
+                    let core = self.threads.iter().position(std::thread::JoinHandle::is_finished).unwrap_or(0);
+                    return Err(ServeError::CoreGone { core });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn join(self) -> Result<(), ServeError> {
+        let mut first = Ok(());
+        for (core, thread) in self.threads.into_iter().enumerate() {
+            let ended = thread.join().unwrap_or(Err(ServeError::CoreGone { core }));
+            if let Err(error) = &ended {
+                error!(core, %error, "core failed");
+            }
+            if first.is_ok() {
+                first = ended;
+            }
+        }
+        first
+    }
+}
+
+/// Makes the data directories ours, through a ring of this thread's own.
+fn prepare_data_dirs(options: &ServerOptions) -> Result<DataDirs, ServeError> {
+    let (paths, node_id) = (options.data_dirs.clone(), options.shard.node_id);
+    run_apart(options, move |io| async move {
+        let dirs = data_dir::prepare(&io, &paths, node_id).await?;
+        data_dir::remove_clean_markers(&io, &dirs.dirs).await?;
+        Ok(dirs)
+    })
+}
+
+/// Writes what Kafka has once a directory, when no core writes any more.
+fn finish_data_dirs(options: &ServerOptions, dirs: DataDirs) -> Result<(), ServeError> {
+    run_apart(options, move |io| async move {
+        for dir in &dirs.dirs {
+            // A directory whose checkpoints cannot be merged is left unclean: the next start scans it.
+            match hosting::merge_checkpoints(&io, dir).await {
+                Ok(()) => data_dir::write_clean_marker(&io, dir).await?,
+                Err(error) => error!(dir = %dir.path.display(), %error, "the stop was not clean; the next start scans this directory"),
+            }
+        }
+        Ok(())
+    })
+}
+
+fn run_apart<T, F>(options: &ServerOptions, main: impl FnOnce(Io) -> F) -> Result<T, ServeError>
+where
+    T: 'static,
+    F: Future<Output = Result<T, ServeError>> + 'static,
+{
+    let mesh = CoreMesh::new(1).map_err(|error| RunError::Ring { core: 0, error })?;
+    let ring = CoreOptions { cpu: None, receive_buffer_count: 1, receive_buffer_bytes: 4096, ..options.ring.clone() };
+    ring_core::run(ring, mesh.seat(0), main)?
+}
+
+fn start_cores(
+    options: &ServerOptions,
+    dirs: &DataDirs,
+    ports: Vec<BoundPort>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Cores, ServeError> {
+    let mesh = CoreMesh::new(options.cpus.len()).map_err(|error| RunError::Ring { core: 0, error })?;
+    let mailboxes = mailbox::mesh::<Question, Answer>(options.cpus.len(), MAIL_CREDITS);
+    let (ready_sender, ready) = mpsc::channel();
+    let mut cores = Cores { threads: Vec::new(), notifiers: Vec::new(), ready };
+    let parts = ports.into_iter().zip(mailboxes).zip(&options.cpus);
+    for (index, ((port, mailbox), cpu)) in parts.enumerate() {
+        let seat = mesh.seat(index);
+        cores.notifiers.push(seat.notifier());
+        let core = CoreThread {
+            ring: CoreOptions { cpu: Some(*cpu), ..options.ring.clone() },
+            shard: ShardOptions { cluster_id: dirs.cluster_id.clone(), data_dirs: dirs.dirs.clone(), ..options.shard.clone() },
+            port,
+            mailbox,
+            clean: dirs.clean,
+            ready: ready_sender.clone(),
+            stop: stop.clone(),
+        };
+        let builder = std::thread::Builder::new().name(format!("core-{index}"));
+        let thread = builder.spawn(move || core.run(seat)).map_err(|error| RunError::Ring { core: index, error })?;
+        cores.threads.push(thread);
+    }
+    Ok(cores)
+}
+
+/// What one core's thread takes with it.
+struct CoreThread {
+    ring: CoreOptions,
+    shard: ShardOptions,
+    port: BoundPort,
+    mailbox: Mailbox<Question, Answer>,
+    clean: bool,
+    ready: mpsc::Sender<usize>,
+    stop: Arc<AtomicBool>,
+}
+
+impl CoreThread {
+    fn run(self, seat: CoreSeat) -> Result<(), ServeError> {
+        let index = seat.core_index();
+        let Self { ring, shard, port, mailbox, clean, ready, stop } = self;
+        let ran = ring_core::run(ring, seat, move |io| async move {
+            let listener = port.into_listener(&io).map_err(|source| StartError::Listen { core: index, source })?;
+            let boot = CoreBoot { options: Rc::new(shard), mailbox, listener, clean };
+            // The main thread may have given up already; then the stop comes next.
+            let tell_ready = move || drop(ready.send(index));
+            core_main::run(io.clone(), boot, tell_ready, stop_requested(io, stop)).await
+        })?;
+        Ok(ran?)
+    }
+}
+
+/// Ends when the main thread asks for the stop.
+async fn stop_requested(io: Io, stop: Arc<AtomicBool>) {
+    std::future::poll_fn(|_| {
+        // Noted first, looked at second: no notice is lost.
+        io.note_notified();
+        if stop.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// Questions that one core may have open with another.
+const MAIL_CREDITS: usize = 256;

@@ -1,0 +1,105 @@
+//! The life of one core: take the catalog, open partitions, serve, stop cleanly.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use tracing::{info, warn};
+
+use crate::api::dispatch::Api;
+use crate::ring::io::{Io, Listener};
+use crate::ring::mailbox::Mailbox;
+use crate::server::listener::{self, Connections};
+use crate::shard::catalog_host::{self, CatalogHost};
+use crate::shard::core::{Shard, ShardOptions};
+use crate::shard::error::StartError;
+use crate::shard::hosting;
+use crate::shard::message::{Answer, Question};
+
+/// What one core needs besides the world.
+pub struct CoreBoot {
+    /// The same on all cores.
+    pub options: Rc<ShardOptions>,
+    /// Mail to and from the others.
+    pub mailbox: Mailbox<Question, Answer>,
+    /// Listens already: all ports were bound before any core started.
+    pub listener: Listener,
+    /// The data directories were left by a clean stop.
+    pub clean: bool,
+}
+
+/// Runs a core until `stop` ends. `ready` is called when this core serves all that the catalog places on it.
+///
+/// On return everything acknowledged is in the files, the recovery points are written, and no task uses a partition.
+///
+/// # Errors
+/// The catalog cannot be read: no core may serve then.
+pub async fn run(
+    io: Io,
+    boot: CoreBoot,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()>,
+) -> Result<(), StartError> {
+    let shard = Shard::new(io.clone(), boot.options, boot.mailbox);
+    shard.note_clean_start(boot.clean);
+    let mut stop = Box::pin(stop);
+    let host = match shard.core_index() {
+        CONTROLLER_CORE => Some(CatalogHost::load(&shard).await?),
+        _ => None,
+    };
+    io.spawn(catalog_host::answer_mail(shard.clone(), host.clone()));
+    if let Some(host) = &host {
+        host.start(&shard).await?;
+    } else if !wait_for_catalog(&shard, stop.as_mut()).await {
+        return Ok(());
+    }
+    let api = Api::new(shard.clone());
+    let connections = Connections::new(io.random_u64());
+    io.spawn(listener::accept(api, boot.listener, connections.clone()));
+    io.spawn(hosting::keep_checkpoints(shard.clone()));
+    ready();
+    stop.await;
+
+    shard.stop();
+    wait_for_connections(&shard, &connections).await;
+    hosting::close_all(&shard).await;
+    info!(core = shard.core_index(), "core stopped");
+    Ok(())
+}
+
+/// A core that is not the controller's gets the catalog by mail, and has opened its partitions when it has it. False
+/// where the server stops first: the controller's core could not start.
+async fn wait_for_catalog(shard: &Rc<Shard>, mut stop: Pin<&mut impl Future<Output = ()>>) -> bool {
+    poll_fn(|context| {
+        if shard.has_catalog() {
+            return Poll::Ready(true);
+        }
+        shard.note_catalog();
+        stop.as_mut().poll(context).map(|()| false)
+    })
+    .await
+}
+
+/// Waits until all connections have had their last reply, within a limit.
+async fn wait_for_connections(shard: &Rc<Shard>, connections: &Rc<Connections>) {
+    let io = shard.io();
+    let deadline = io.now().plus_ms(DRAIN_MS_MAX);
+    let _timer = io.wake_at(deadline);
+    poll_fn(|_| {
+        if connections.count() == 0 {
+            return Poll::Ready(());
+        }
+        if io.now() >= deadline {
+            warn!(connections = connections.count(), "connections are cut: they did not end within {DRAIN_MS_MAX} ms");
+            return Poll::Ready(());
+        }
+        connections.all_ended().wait(io.current_task());
+        Poll::Pending
+    })
+    .await;
+}
+
+/// The core with the catalog: in Kafka's terms, the controller.
+pub const CONTROLLER_CORE: u32 = 0;
+const DRAIN_MS_MAX: u64 = 5_000;

@@ -1,0 +1,261 @@
+//! What stands in a data directory beside the partitions: whose it is, and how it was left.
+//!
+//! `meta.properties` is Kafka's file with Kafka's keys (`version`, `cluster.id`, `node.id`, `directory.id`); one line of ours,
+//! `alluvium.format`, says what a server must know to use the directory. A marker, `.kafka_cleanshutdown`, says that the
+//! server was stopped cleanly; it is taken away at start, before anything is written.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::ring::io::{Io, read_file, replace_file};
+use crate::shard::core::DataDir;
+use crate::wire::uuid::Uuid;
+
+/// The data directories of a server, ready to be used.
+#[derive(Clone, Debug)]
+pub struct DataDirs {
+    /// The cluster's id, in Kafka's base64.
+    pub cluster_id: String,
+    /// In the order of the command line.
+    pub dirs: Vec<DataDir>,
+    /// Each was left by a clean stop.
+    pub clean: bool,
+}
+
+/// Why the data directories cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// The disk refused.
+    #[error("{}: {source}; check that it exists, is a directory, and that this user may write there", path.display())]
+    Io {
+        /// What was touched.
+        path: PathBuf,
+        /// The disk's answer.
+        source: io::Error,
+    },
+    /// It has files, and none says that it is a data directory.
+    #[error("{} is not empty and has no meta.properties: it is not a data directory; name an empty one with --data-dir", path.display())]
+    NotOurs {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// `meta.properties` makes no sense.
+    #[error("{}: {reason}; restore it from a backup, or name another --data-dir", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A later version of the server wrote it.
+    #[error("{} has format {found}, this server knows up to {known}: it was used by a newer alluvium; start that one", path.display())]
+    Newer {
+        /// The directory.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The latest known here.
+        known: u32,
+    },
+    /// Directories of different clusters or nodes.
+    #[error("{} belongs to {key} {found}, not {expected}: it is another server's directory; check --data-dir and --node-id", path.display())]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// `cluster.id` or `node.id`.
+        key: &'static str,
+        /// What it has.
+        found: String,
+        /// What was expected.
+        expected: String,
+    },
+}
+
+/// Reads what the directories say, and makes new ones ours. On return `meta.properties` of each is durable.
+///
+/// # Errors
+/// One directory that cannot be used refuses them all: half a server would serve half the topics.
+pub async fn prepare(io: &Io, paths: &[PathBuf], node_id: i32) -> Result<DataDirs, DataDirError> {
+    assert!(!paths.is_empty(), "a server has a data directory");
+    let mut known: Vec<Option<Meta>> = Vec::with_capacity(paths.len());
+    for path in paths {
+        known.push(read_meta(io, path).await?);
+    }
+    let cluster_id = known.iter().flatten().map(|meta| meta.cluster_id.clone()).next();
+    let cluster_id = cluster_id.unwrap_or_else(|| random_uuid(io).to_string());
+    let mut dirs = Vec::with_capacity(paths.len());
+    let mut clean = true;
+    for (path, meta) in paths.iter().zip(known) {
+        let meta = match meta {
+            Some(meta) => {
+                meta.check_owner(path, &cluster_id, node_id)?;
+                clean &= has_clean_marker(io, path).await?;
+                meta
+            }
+            None => {
+                let meta = Meta { cluster_id: cluster_id.clone(), node_id, directory_id: random_uuid(io) };
+                let file = path.join(META_FILE);
+                replace_file(io, &file, meta.text().into_bytes()).await.map_err(at(&file))?;
+                meta
+            }
+        };
+        dirs.push(DataDir { id: meta.directory_id.0, path: path.clone() });
+    }
+    Ok(DataDirs { cluster_id, dirs, clean })
+}
+
+/// Takes the markers of a clean stop away, durably: from here on only another clean stop makes the next start quick.
+///
+/// # Errors
+/// Where a disk refuses.
+pub async fn remove_clean_markers(io: &Io, dirs: &[DataDir]) -> Result<(), DataDirError> {
+    for dir in dirs {
+        let marker = dir.path.join(CLEAN_FILE);
+        match io.remove_file(&marker).await {
+            Ok(()) => io.sync_dir(&dir.path).await.map_err(at(&dir.path))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(at(&marker)(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Notes a clean stop in a directory, as Kafka does.
+///
+/// # Errors
+/// Where the disk refuses; the next start then scans what lies past the recovery points.
+pub async fn write_clean_marker(io: &Io, dir: &DataDir) -> Result<(), DataDirError> {
+    let marker = dir.path.join(CLEAN_FILE);
+    let text = r#"{"version":0,"brokerEpoch":-1}"#;
+    replace_file(io, &marker, text.as_bytes().to_vec()).await.map_err(at(&marker))
+}
+
+async fn has_clean_marker(io: &Io, path: &Path) -> Result<bool, DataDirError> {
+    let marker = path.join(CLEAN_FILE);
+    match read_file(io, &marker, META_BYTES_MAX).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(at(&marker)(error)),
+    }
+}
+
+/// What `meta.properties` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Meta {
+    cluster_id: String,
+    node_id: i32,
+    directory_id: Uuid,
+}
+
+impl Meta {
+    fn text(&self) -> String {
+        let Self { cluster_id, node_id, directory_id } = self;
+        format!(
+            "version=1\nalluvium.format={FORMAT}\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={directory_id}\n"
+        )
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, DataDirError> {
+        let value = |key: &str| {
+            let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+            lines.filter_map(|line| line.split_once('=')).find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())
+        };
+        let malformed = |reason| DataDirError::Malformed { path: path.to_path_buf(), reason };
+        if value("version") != Some("1") {
+            return Err(malformed("version is not 1"));
+        }
+        // A directory of Kafka's own has no such line: its format is the first.
+        let format: u32 = value("alluvium.format").unwrap_or("1").parse().map_err(|_| malformed("alluvium.format is no number"))?;
+        if format > FORMAT {
+            let path = path.parent().unwrap_or(path).to_path_buf();
+            return Err(DataDirError::Newer { path, found: format, known: FORMAT });
+        }
+        let cluster_id = value("cluster.id").ok_or_else(|| malformed("cluster.id is missing"))?.to_string();
+        let node_id = value("node.id").and_then(|text| text.parse().ok()).ok_or_else(|| malformed("node.id is missing"))?;
+        let directory_id = value("directory.id").and_then(Uuid::from_base64);
+        let directory_id = directory_id.ok_or_else(|| malformed("directory.id is missing"))?;
+        Ok(Self { cluster_id, node_id, directory_id })
+    }
+
+    fn check_owner(&self, path: &Path, cluster_id: &str, node_id: i32) -> Result<(), DataDirError> {
+        let foreign = |key, found: &str, expected: &str| DataDirError::Foreign {
+            path: path.to_path_buf(),
+            key,
+            found: found.to_string(),
+            expected: expected.to_string(),
+        };
+        if self.cluster_id != cluster_id {
+            return Err(foreign("cluster.id", &self.cluster_id, cluster_id));
+        }
+        if self.node_id != node_id {
+            return Err(foreign("node.id", &self.node_id.to_string(), &node_id.to_string()));
+        }
+        Ok(())
+    }
+}
+
+/// `None`: the directory is empty, and may become ours.
+async fn read_meta(io: &Io, path: &Path) -> Result<Option<Meta>, DataDirError> {
+    let file = path.join(META_FILE);
+    match read_file(io, &file, META_BYTES_MAX).await {
+        Ok(bytes) => Meta::parse(&file, &String::from_utf8_lossy(&bytes)).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let entries = io.read_dir(path).await.map_err(at(path))?;
+            let is_expected = |name: &str| [LOCK_FILE, "lost+found"].contains(&name) || name.ends_with(".tmp");
+            match entries.iter().all(|entry| is_expected(&entry.name)) {
+                true => Ok(None),
+                false => Err(DataDirError::NotOurs { path: path.to_path_buf() }),
+            }
+        }
+        Err(error) => Err(at(&file)(error)),
+    }
+}
+
+fn random_uuid(io: &Io) -> Uuid {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&io.random_u64().to_be_bytes());
+    bytes[8..].copy_from_slice(&io.random_u64().to_be_bytes());
+    Uuid::from_random_bytes(bytes)
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
+    let path = path.to_path_buf();
+    move |source| DataDirError::Io { path, source }
+}
+
+/// Kafka's name for the lock of a data directory.
+pub const LOCK_FILE: &str = ".lock";
+const META_FILE: &str = "meta.properties";
+const CLEAN_FILE: &str = ".kafka_cleanshutdown";
+/// What a server must know to use the directory; raised when that changes.
+const FORMAT: u32 = 1;
+const META_BYTES_MAX: u64 = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meta_properties_there_and_back() {
+        let meta = Meta { cluster_id: "abc".into(), node_id: 7, directory_id: Uuid([9; 16]) };
+        assert_eq!(Meta::parse(Path::new("m"), &meta.text()).expect("our own"), meta);
+        let kafka = "#\n#Sun Nov 29\ncluster.id=5L6g3nShT-eMCtK--X86sw\ndirectory.id=CQkJCQkJCQkJCQkJCQkJCQ\nnode.id=1\nversion=1\n";
+        assert_eq!(Meta::parse(Path::new("m"), kafka).expect("Kafka's").directory_id, Uuid([9; 16]));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_in_words() {
+        let text = Meta { cluster_id: "abc".into(), node_id: 7, directory_id: Uuid([9; 16]) }.text();
+        let cases = [
+            (text.replace("alluvium.format=1", "alluvium.format=9"), "has format 9, this server knows up to 1"),
+            (text.replace("version=1", "version=0"), "version is not 1"),
+            (text.replace("node.id=7", "node.id=x"), "node.id is missing"),
+            (text.replace("cluster.id=abc\n", ""), "cluster.id is missing"),
+            (text.replace("directory.id=", "directory.id=?"), "directory.id is missing"),
+        ];
+        for (text, expected) in cases {
+            let error = Meta::parse(Path::new("dir/meta.properties"), &text).expect_err(expected).to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! All that one core owns.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use ahash::RandomState;
+
+use crate::control::broker_config::BrokerConfig;
+use crate::control::snapshot::Snapshot;
+use crate::log::recovery_point::PartitionOffsets;
+use crate::record::offset::{Offset, PartitionId};
+use crate::ring::io::Io;
+use crate::ring::mailbox::Mailbox;
+use crate::ring::task::WaitList;
+use crate::shard::catalog_host::CatalogHost;
+use crate::shard::counters::Counters;
+use crate::shard::durability::DurabilityStage;
+use crate::shard::files::FileCache;
+use crate::shard::memory::MemoryBudget;
+use crate::shard::message::{Answer, Question};
+use crate::shard::partition::{Durability, Partition};
+
+/// What a core was started with. The same on all cores.
+#[derive(Clone, Debug)]
+pub struct ShardOptions {
+    /// `--node-id`: the machine.
+    pub node_id: i32,
+    /// Cores that serve.
+    pub core_count: u32,
+    /// Made once, when the first data directory was.
+    pub cluster_id: String,
+    /// The same as 16 bytes, where it is a uuid as Kafka's are.
+    pub cluster_id_bytes: [u8; 16],
+    /// `--clamp-replication`: a replication factor above the machines there are is made 1.
+    pub clamp_replication: bool,
+    /// Where clients reach each core, by core index.
+    pub brokers: Vec<BrokerAddress>,
+    /// The data directories, in the order of the command line.
+    pub data_dirs: Vec<DataDir>,
+    /// Which durability a topic has that does not say.
+    pub durability: Durability,
+    /// Kafka's broker configs, with `--set` applied.
+    pub broker_config: BrokerConfig,
+    /// Memory for frames of this core, in bytes.
+    pub frame_memory_bytes: usize,
+    /// Open segment files of this core at most.
+    pub open_files_max: usize,
+    /// `socket.request.max.bytes`.
+    pub request_bytes_max: u32,
+    /// `connections.max.idle.ms`.
+    pub connection_idle_ms_max: u64,
+    /// This core's share of `max.connections`.
+    pub connections_max: usize,
+    /// `max.connections.per.ip`.
+    pub connections_per_ip_max: usize,
+    /// `fetch.max.bytes`: what one fetch may ask for.
+    pub fetch_bytes_max: u32,
+    /// This core's share of `max.incremental.fetch.session.cache.slots`.
+    pub fetch_sessions_max: usize,
+}
+
+/// Where one core is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerAddress {
+    /// `node_id * 1000 + core index`.
+    pub id: i32,
+    /// The host that clients are told.
+    pub host: String,
+    /// The port that clients are told.
+    pub port: u16,
+}
+
+/// One `--data-dir`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataDir {
+    /// Its id, from its `meta.properties`.
+    pub id: [u8; 16],
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// One core: its partitions, files, memory and mail. Never leaves its thread.
+pub struct Shard {
+    io: Io,
+    options: Rc<ShardOptions>,
+    snapshot: RefCell<Snapshot>,
+    partitions: RefCell<HashMap<PartitionId, Rc<Partition>, RandomState>>,
+    /// Placed here and not openable: requests are told so.
+    open_failed: RefCell<HashMap<PartitionId, Rc<str>, RandomState>>,
+    files: FileCache,
+    memory: Rc<MemoryBudget>,
+    durability: DurabilityStage,
+    mailbox: Rc<Mailbox<Question, Answer>>,
+    counters: Counters,
+    stopping: Cell<bool>,
+    stop_waiters: WaitList,
+    pub(in crate::shard) producer_ids: RefCell<std::ops::Range<i64>>,
+    /// On the controller's core.
+    catalog_host: RefCell<Option<Rc<CatalogHost>>>,
+    has_catalog: Cell<bool>,
+    catalog_waiters: WaitList,
+    start: RefCell<StartState>,
+}
+
+/// How the last run left the data directories.
+#[derive(Default)]
+pub struct StartState {
+    /// By a clean stop: nothing has to be scanned.
+    pub clean: bool,
+    /// Where logs were known to be durable, by data directory.
+    pub recovery_points: BTreeMap<PathBuf, PartitionOffsets>,
+}
+
+impl Shard {
+    /// A core that hosts nothing yet.
+    pub fn new(io: Io, options: Rc<ShardOptions>, mailbox: Mailbox<Question, Answer>) -> Rc<Self> {
+        let hasher = || RandomState::with_seeds(io.random_u64(), io.random_u64(), io.random_u64(), io.random_u64());
+        Rc::new(Self {
+            snapshot: RefCell::new(Snapshot::default()),
+            partitions: RefCell::new(HashMap::with_hasher(hasher())),
+            open_failed: RefCell::new(HashMap::with_hasher(hasher())),
+            files: FileCache::new(&io, options.open_files_max),
+            memory: MemoryBudget::new(options.frame_memory_bytes),
+            durability: DurabilityStage::default(),
+            mailbox: Rc::new(mailbox),
+            counters: Counters::default(),
+            stopping: Cell::new(false),
+            stop_waiters: WaitList::default(),
+            producer_ids: RefCell::new(0..0),
+            catalog_host: RefCell::new(None),
+            has_catalog: Cell::new(false),
+            catalog_waiters: WaitList::default(),
+            start: RefCell::new(StartState::default()),
+            io,
+            options,
+        })
+    }
+
+    /// This core's view of the world.
+    pub fn io(&self) -> &Io {
+        &self.io
+    }
+
+    /// What it was started with.
+    pub fn options(&self) -> &Rc<ShardOptions> {
+        &self.options
+    }
+
+    /// Its index.
+    pub fn core_index(&self) -> u32 {
+        u32::try_from(self.io.core_index()).expect("cores are few")
+    }
+
+    /// Its broker id in Kafka's protocol.
+    pub fn broker_id(&self) -> i32 {
+        self.options.brokers[self.io.core_index()].id
+    }
+
+    /// The catalog as this core has it.
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshot.borrow().clone()
+    }
+
+    pub(in crate::shard) fn set_snapshot(&self, snapshot: Snapshot) {
+        let previous = self.snapshot.replace(snapshot);
+        assert!(previous.version() <= self.snapshot.borrow().version(), "a snapshot of the catalog went back");
+        self.has_catalog.set(true);
+        self.io.wake_all(&self.catalog_waiters);
+    }
+
+    /// True once this core has the catalog of this run, and has opened what that places here.
+    pub fn has_catalog(&self) -> bool {
+        self.has_catalog.get()
+    }
+
+    /// Has the current task polled when the catalog is there.
+    pub fn note_catalog(&self) {
+        self.catalog_waiters.wait(self.io.current_task());
+    }
+
+    /// The catalog's host, on the controller's core.
+    pub(in crate::shard) fn catalog_host(&self) -> Option<Rc<CatalogHost>> {
+        self.catalog_host.borrow().clone()
+    }
+
+    pub(in crate::shard) fn set_catalog_host(&self, host: Rc<CatalogHost>) {
+        *self.catalog_host.borrow_mut() = Some(host);
+    }
+
+    /// Says how the last run left the data directories; before any partition is opened.
+    pub fn set_start_state(&self, start: StartState) {
+        assert!(!self.has_catalog(), "partitions are opened already");
+        *self.start.borrow_mut() = start;
+    }
+
+    pub(in crate::shard) fn is_clean_start(&self) -> bool {
+        // A topic that is made later starts clean too, but has nothing to scan.
+        self.start.borrow().clean
+    }
+
+    pub(in crate::shard) fn recovery_point_of(&self, dir: &DataDir, topic: &str, partition: i32) -> Offset {
+        let start = self.start.borrow();
+        let points = start.recovery_points.get(&dir.path);
+        points.and_then(|points| points.get(&(topic.to_owned(), partition))).copied().unwrap_or(Offset(0))
+    }
+
+    /// The partition, if this core hosts it. Requests go through [`Shard::route`].
+    pub(in crate::shard) fn hosted(&self, id: PartitionId) -> Option<Rc<Partition>> {
+        self.partitions.borrow().get(&id).cloned()
+    }
+
+    /// All partitions that this core hosts, in no order.
+    pub fn partitions(&self) -> Vec<Rc<Partition>> {
+        self.partitions.borrow().values().cloned().collect()
+    }
+
+    pub(in crate::shard) fn host(&self, partition: Rc<Partition>) {
+        self.open_failed.borrow_mut().remove(&partition.id());
+        self.partitions.borrow_mut().insert(partition.id(), partition);
+    }
+
+    pub(in crate::shard) fn unhost(&self, id: PartitionId) -> Option<Rc<Partition>> {
+        self.open_failed.borrow_mut().remove(&id);
+        self.files.forget(id);
+        self.partitions.borrow_mut().remove(&id)
+    }
+
+    pub(in crate::shard) fn note_open_failed(&self, id: PartitionId, reason: &str) {
+        self.open_failed.borrow_mut().insert(id, Rc::from(reason));
+    }
+
+    pub(in crate::shard) fn open_failed(&self, id: PartitionId) -> bool {
+        self.open_failed.borrow().contains_key(&id)
+    }
+
+    /// Handles of its segments.
+    pub fn files(&self) -> &FileCache {
+        &self.files
+    }
+
+    /// Memory for frames.
+    pub fn memory(&self) -> &Rc<MemoryBudget> {
+        &self.memory
+    }
+
+    /// The stage between written and durable.
+    pub fn durability(&self) -> &DurabilityStage {
+        &self.durability
+    }
+
+    /// Mail to and from the other cores.
+    pub fn mailbox(&self) -> &Rc<Mailbox<Question, Answer>> {
+        &self.mailbox
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// True once the server stops: nothing new is taken up.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    /// Has the current task polled when the server stops.
+    pub fn note_stopping(&self) {
+        self.stop_waiters.wait(self.io.current_task());
+    }
+
+    /// The current task waits for the stop no longer.
+    pub fn forget_stopping(&self) {
+        self.stop_waiters.forget(self.io.current_task());
+    }
+
+    /// Begins the stop: long polls answer, connections close after their last reply.
+    pub fn stop(&self) {
+        self.stopping.set(true);
+        self.io.wake_all(&self.stop_waiters);
+        for partition in self.partitions.borrow().values() {
+            self.io.wake_all(partition.progress());
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What one core has counted; read by metrics, written by this core alone.
+
+use std::cell::Cell;
+
+/// A number that only grows.
+#[derive(Default)]
+pub struct Counter(Cell<u64>);
+
+impl Counter {
+    /// Adds `count`.
+    pub fn add(&self, count: u64) {
+        self.0.set(self.0.get().wrapping_add(count));
+    }
+
+    /// The sum so far.
+    pub fn get(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// Counters of one core.
+#[derive(Default)]
+pub struct Counters {
+    /// Connections accepted.
+    pub connections_opened: Counter,
+    /// Connections ended, for whatever reason.
+    pub connections_closed: Counter,
+    /// Connections refused by a limit.
+    pub connections_refused: Counter,
+    /// Batches written.
+    pub batches_appended: Counter,
+    /// Bytes of batches written.
+    pub bytes_appended: Counter,
+    /// Syncs done.
+    pub syncs: Counter,
+    /// Bytes of records sent to clients.
+    pub bytes_fetched: Counter,
+}

@@ -1,0 +1,91 @@
+//! The one stage between written and durable.
+//!
+//! It takes partitions that have written something, and moves their high watermark when that is durable under the mode
+//! in force. Under `segment` the syncs are group commits: while one runs, appends collect for the next.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+
+use tracing::error;
+
+use crate::shard::core::Shard;
+use crate::shard::files::FileKind;
+use crate::shard::partition::{Durability, Partition};
+
+/// Partitions of one core that wait for a sync.
+#[derive(Default)]
+pub struct DurabilityStage {
+    queue: RefCell<VecDeque<Rc<Partition>>>,
+    workers: Cell<usize>,
+}
+
+impl DurabilityStage {
+    /// Notes that `partition` has written something. Under `os` that is durable enough; under `segment` a sync follows
+    /// at once, or after the one that runs. Each partition stands in the queue once, so the queue is bounded by them.
+    pub fn written(&self, shard: &Rc<Shard>, partition: &Rc<Partition>) {
+        if partition.durability() == Durability::Os {
+            let written = partition.log().borrow().offsets().written;
+            if partition.log().borrow_mut().durable(written) {
+                shard.io().wake_all(partition.progress());
+            }
+            return;
+        }
+        if partition.sync_queued.replace(true) {
+            return;
+        }
+        self.queue.borrow_mut().push_back(partition.clone());
+        if self.workers.get() < SYNCS_AT_ONCE_MAX {
+            self.workers.set(self.workers.get() + 1);
+            shard.io().spawn(Self::work(shard.clone()));
+        }
+    }
+
+    /// True where nothing is written that is not durable.
+    pub fn is_idle(&self) -> bool {
+        self.workers.get() == 0
+    }
+
+    async fn work(shard: Rc<Shard>) {
+        let stage = shard.durability();
+        loop {
+            let Some(partition) = stage.queue.borrow_mut().pop_front() else { break };
+            // Whatever is written from here on wants another sync.
+            partition.sync_queued.set(false);
+            match Self::sync(&shard, &partition).await {
+                Ok(moved) => {
+                    shard.counters().syncs.add(1);
+                    if moved {
+                        shard.io().wake_all(partition.progress());
+                    }
+                }
+                Err(error) => {
+                    error!(topic = partition.topic(), partition = partition.id().partition, %error, folder = %partition.folder().display(),
+                        "a sync failed: what it should have made durable may be lost, the partition is offline; check the disk and restart the server");
+                    partition.take_offline(shard.io(), "a sync of its segment failed");
+                }
+            }
+        }
+        stage.workers.set(stage.workers.get() - 1);
+    }
+
+    async fn sync(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<bool> {
+        let Some(target) = partition.log().borrow().sync_target() else { return Ok(false) };
+        for segment in &target.segments {
+            let file = shard
+                .files()
+                .open(shard.io(), partition.folder(), partition.id(), *segment, FileKind::Log)
+                .await?;
+            file.sync_data().await?;
+        }
+        if !partition.is_online() {
+            return Ok(false);
+        }
+        partition.set_recovery_point(target.end);
+        Ok(partition.log().borrow_mut().durable(target.end))
+    }
+}
+
+/// Syncs of one core at once: the ring's bounded workers are four, and lookups need some of them.
+const SYNCS_AT_ONCE_MAX: usize = 2;

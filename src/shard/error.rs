@@ -1,0 +1,74 @@
+//! What can go wrong with a partition on its core, by what the caller does about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::control::catalog_file::CatalogFileError;
+use crate::log::error::{AppendError, ReadError};
+use crate::shard::message::ProposeError;
+
+/// An append that did not happen, or of which nobody can say whether it did.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendFailure {
+    /// The log refuses the batch (sequence, epoch, size): nothing was written.
+    #[error(transparent)]
+    Refused(#[from] AppendError),
+    /// No space on the disk: nothing was appended, a later try may succeed.
+    #[error("the disk of this partition is full; free space, or lower its retention")]
+    NoSpace,
+    /// The next segment could not be opened: nothing was appended, a later try may succeed.
+    #[error("the next segment of this partition could not be opened; see the server's log")]
+    Segment,
+    /// The partition is offline: a disk failed, or its log is damaged.
+    #[error("the partition is offline; see the server's log for the reason")]
+    Offline,
+}
+
+/// A read that found nothing out.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadFailure {
+    /// The log refuses the offset.
+    #[error(transparent)]
+    Refused(#[from] ReadError),
+    /// The partition is offline.
+    #[error("the partition is offline; see the server's log for the reason")]
+    Offline,
+    /// The disk failed.
+    #[error("a segment could not be read: {0}")]
+    Disk(#[from] io::Error),
+}
+
+/// Why a core does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The catalog's file cannot be used.
+    #[error("{}: {source}", path.display())]
+    Catalog {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: CatalogFileError,
+    },
+    /// The disk refused the catalog's file.
+    #[error("{}: {source}; check the disk and the permissions", path.display())]
+    CatalogDisk {
+        /// The file.
+        path: PathBuf,
+        /// The disk's answer.
+        source: io::Error,
+    },
+    /// The catalog does not take this start in.
+    #[error("the catalog refuses this start: {source}")]
+    Change {
+        /// Why.
+        source: ProposeError,
+    },
+    /// The listener cannot be used.
+    #[error("core {core} cannot listen: {source}")]
+    Listen {
+        /// Index of the core.
+        core: usize,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,19 @@
+//! All that one core owns, and what it does with it.
+//!
+//! A [`core::Shard`] has the partitions placed on its core, their files, the memory for their frames, and the mail to and
+//! from the other cores. It carries out the plans that [`crate::log`] makes.
+
+pub mod append;
+pub mod catalog_host;
+pub mod core;
+pub mod counters;
+pub mod durability;
+pub mod error;
+pub mod files;
+pub mod hosting;
+pub mod memory;
+pub mod message;
+pub mod partition;
+pub mod read;
+pub mod router;
+pub mod topic_limits;

@@ -1,0 +1,193 @@
+//! One partition as its core holds it: its log, its state, and who waits for it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use crate::log::partition_log::PartitionLog;
+use crate::record::offset::{Offset, PartitionId};
+use crate::ring::io::Io;
+use crate::ring::task::WaitList;
+use crate::shard::topic_limits::TopicLimits;
+
+/// When an append counts as safe, and may be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// After fdatasync of the segment; many appends share one.
+    Segment,
+    /// As soon as the page cache has it: a crash of the machine may lose it.
+    Os,
+}
+
+/// A partition that this core leads. No borrow of `log` lives across an await.
+pub struct Partition {
+    id: PartitionId,
+    topic: Rc<str>,
+    folder: PathBuf,
+    log: RefCell<PartitionLog>,
+    limits: Cell<TopicLimits>,
+    /// All below is on stable storage, whatever the durability in force.
+    recovery_point: Cell<Offset>,
+    offline: RefCell<Option<Rc<str>>>,
+    /// Polled when the high watermark moved, or the partition went offline.
+    progress: WaitList,
+    /// Polled when appends may be planned again.
+    admission: WaitList,
+    /// A roll or a repair is under way: no append is planned.
+    closed_for_appends: Cell<bool>,
+    /// Ends of the log after failed appends, by number; the oldest ones are merged.
+    truncations: RefCell<VecDeque<(u64, Offset)>>,
+    /// Polled when no write is under way.
+    drained: WaitList,
+    /// Writes handed to the ring and not completed.
+    pub(in crate::shard) writes_under_way: Cell<u32>,
+    /// This partition is queued for a sync, or in one.
+    pub(in crate::shard) sync_queued: Cell<bool>,
+}
+
+impl Partition {
+    /// A partition whose log was recovered.
+    pub fn new(id: PartitionId, topic: Rc<str>, folder: PathBuf, log: PartitionLog, limits: TopicLimits) -> Self {
+        Self {
+            id,
+            topic,
+            folder,
+            log: RefCell::new(log),
+            limits: Cell::new(limits),
+            recovery_point: Cell::new(Offset(0)),
+            offline: RefCell::new(None),
+            progress: WaitList::default(),
+            admission: WaitList::default(),
+            closed_for_appends: Cell::new(false),
+            truncations: RefCell::new(VecDeque::new()),
+            drained: WaitList::default(),
+            writes_under_way: Cell::new(0),
+            sync_queued: Cell::new(false),
+        }
+    }
+
+    /// Topic id and partition index.
+    pub fn id(&self) -> PartitionId {
+        self.id
+    }
+
+    /// The topic's name.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &PathBuf {
+        &self.folder
+    }
+
+    /// Its log; never borrowed across an await.
+    pub fn log(&self) -> &RefCell<PartitionLog> {
+        &self.log
+    }
+
+    /// Its topic's configs.
+    pub fn limits(&self) -> TopicLimits {
+        self.limits.get()
+    }
+
+    /// Takes changed configs, for the appends that follow.
+    pub(in crate::shard) fn set_limits(&self, limits: TopicLimits) {
+        self.limits.set(limits);
+    }
+
+    /// When its appends are safe.
+    pub fn durability(&self) -> Durability {
+        self.limits.get().durability
+    }
+
+    /// All below is on stable storage.
+    pub fn recovery_point(&self) -> Offset {
+        self.recovery_point.get()
+    }
+
+    /// Moves the recovery point; it never goes back.
+    pub(in crate::shard) fn set_recovery_point(&self, offset: Offset) {
+        self.recovery_point.set(self.recovery_point.get().max(offset));
+    }
+
+    /// Why it is offline; `None` while it serves.
+    pub fn offline_reason(&self) -> Option<Rc<str>> {
+        self.offline.borrow().clone()
+    }
+
+    /// True while it serves.
+    pub fn is_online(&self) -> bool {
+        self.offline.borrow().is_none()
+    }
+
+    /// Takes it offline; whoever waits for it is told. The first reason stays.
+    pub fn take_offline(&self, io: &Io, reason: &str) {
+        self.offline.borrow_mut().get_or_insert_with(|| Rc::from(reason));
+        io.wake_all(&self.progress);
+        io.wake_all(&self.admission);
+    }
+
+    /// Who waits for the high watermark.
+    pub fn progress(&self) -> &WaitList {
+        &self.progress
+    }
+
+    /// Who waits to append.
+    pub(in crate::shard) fn admission(&self) -> &WaitList {
+        &self.admission
+    }
+
+    /// True while no append may be planned.
+    pub(in crate::shard) fn is_closed_for_appends(&self) -> bool {
+        self.closed_for_appends.get()
+    }
+
+    /// Stops the planning of appends for a roll or a repair. False where one is under way already.
+    pub(in crate::shard) fn close_for_appends(&self) -> bool {
+        !self.closed_for_appends.replace(true)
+    }
+
+    /// Lets appends go on.
+    pub(in crate::shard) fn reopen_for_appends(&self, io: &Io) {
+        self.closed_for_appends.set(false);
+        io.wake_all(&self.admission);
+    }
+
+    /// Who waits for the writes under way.
+    pub(in crate::shard) fn drained(&self) -> &WaitList {
+        &self.drained
+    }
+
+    /// How many truncations there were.
+    pub(in crate::shard) fn truncations(&self) -> u64 {
+        self.truncations.borrow().back().map_or(0, |(number, _)| *number)
+    }
+
+    /// Notes that a failed append cut the log off at `end`.
+    pub(in crate::shard) fn note_truncation(&self, end: Offset) {
+        let mut truncations = self.truncations.borrow_mut();
+        let number = truncations.back().map_or(0, |(number, _)| *number) + 1;
+        truncations.push_back((number, end));
+        if truncations.len() > TRUNCATIONS_KEPT_MAX
+            && let Some((_, oldest)) = truncations.pop_front()
+            && let Some((_, next)) = truncations.front_mut()
+        {
+            *next = oldest.min(*next);
+        }
+    }
+
+    /// True where a truncation after the `seen`-th took `offset` away.
+    pub(in crate::shard) fn was_truncated_since(&self, seen: u64, offset: Offset) -> bool {
+        self.truncations.borrow().iter().any(|(number, end)| *number > seen && *end <= offset)
+    }
+
+    /// The high watermark now.
+    pub fn high_watermark(&self) -> Offset {
+        self.log.borrow().offsets().high_watermark
+    }
+}
+
+/// More truncations than this while one duplicate waits are taken together: it fails rather than is acknowledged wrongly.
+const TRUNCATIONS_KEPT_MAX: usize = 16;

@@ -1,0 +1,65 @@
+//! Reads: from an offset to a range of one segment's file, which is then sent without a copy.
+
+use std::io;
+use std::rc::Rc;
+
+use crate::log::lookup::LookupStep;
+use crate::log::plan::{ReadBound, ReadPlan};
+use crate::record::offset::Offset;
+use crate::ring::io::File;
+use crate::shard::core::Shard;
+use crate::shard::error::ReadFailure;
+use crate::shard::files::FileKind;
+use crate::shard::partition::Partition;
+
+/// A range of records, ready to be sent.
+pub struct RecordsRange {
+    /// The segment's file; it stays readable although the segment may be deleted.
+    pub file: File,
+    /// Where the range is, and what follows it.
+    pub plan: ReadPlan,
+}
+
+/// Finds the records from `from` on, up to the high watermark. `None`: there are none yet, or the first batch does not
+/// fit into `bytes_max` and `whole_first_batch` is not asked for.
+///
+/// # Errors
+/// The offset is outside the log, or the lookup could not read.
+pub async fn locate(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    from: Offset,
+    bytes_max: u32,
+    whole_first_batch: bool,
+) -> Result<Option<RecordsRange>, ReadFailure> {
+    if !partition.is_online() {
+        return Err(ReadFailure::Offline);
+    }
+    let mut lookup = partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, ReadBound::HighWatermark)?;
+    loop {
+        let (segment, kind, position_bytes, len_bytes) = match lookup.step() {
+            LookupStep::Empty => return Ok(None),
+            LookupStep::NeedIndex { segment, position_bytes, len_bytes } => {
+                (segment, FileKind::OffsetIndex, position_bytes, len_bytes)
+            }
+            LookupStep::NeedLog { segment, position_bytes, len_bytes } => {
+                (segment, FileKind::Log, position_bytes, len_bytes)
+            }
+            LookupStep::Done(plan) => {
+                let file = shard
+                    .files()
+                    .open(shard.io(), partition.folder(), partition.id(), plan.segment, FileKind::Log)
+                    .await?;
+                if let Some(hint) = plan.next_hint {
+                    partition.log().borrow_mut().read_hint(hint);
+                }
+                return Ok(Some(RecordsRange { file, plan }));
+            }
+        };
+        let file = shard.files().open(shard.io(), partition.folder(), partition.id(), segment, kind).await?;
+        let buffer = shard.io().buffer(len_bytes as usize);
+        let (read, buffer) = file.read_at(buffer, position_bytes).await;
+        let read = read.map_err(|error: io::Error| ReadFailure::from(error))?;
+        lookup.feed(&buffer[..read])?;
+    }
+}
