@@ -41,7 +41,12 @@ pub fn describe(shard: &Shard, context: &RequestContext, body: &[u8]) -> Outcome
             error_message: described.message.as_deref(),
             resource_type: resource.resource_type,
             resource_name: resource.resource_name,
-            configs: described.rows.iter().filter(|row| is_asked(resource, row)).map(|row| encode_row(&request, context, row)).collect(),
+            configs: described
+                .rows
+                .iter()
+                .filter(|row| is_asked(resource, row))
+                .map(|row| encode_row(&request, context, row))
+                .collect(),
         })
         .collect();
     let response = DescribeConfigsResponse { results, ..DescribeConfigsResponse::default() };
@@ -72,7 +77,9 @@ fn one(shard: &Shard, resource: &DescribeConfigsResource<'_>) -> Described {
         }
         RESOURCE_BROKER => match resource.resource_name.parse::<i32>() {
             // An empty name asks for what all brokers have in common that was set while they run: nothing here.
-            _ if resource.resource_name.is_empty() => Described { error: ErrorCode::None, message: None, rows: Vec::new() },
+            _ if resource.resource_name.is_empty() => {
+                Described { error: ErrorCode::None, message: None, rows: Vec::new() }
+            }
             Ok(id) if id == shard.broker_id() => {
                 Described { error: ErrorCode::None, message: None, rows: config.describe_broker() }
             }

@@ -15,9 +15,7 @@ use super::connection;
 use crate::wire::api_keys::ApiKey;
 use crate::wire::error_code::ErrorCode;
 use crate::wire::frame::{self, FRAME_PREFIX_BYTES};
-use crate::wire::messages::produce_request::{
-    PartitionProduceData, ProduceRequest, TopicProduceData,
-};
+use crate::wire::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
 use crate::wire::messages::produce_response::ProduceResponse;
 use crate::wire::reader::{DecodeError, Reader};
 use crate::wire::writer::EncodeError;
@@ -97,19 +95,14 @@ impl RequestTemplate {
                 name: topic,
                 partition_data: partitions
                     .iter()
-                    .map(|&index| PartitionProduceData {
-                        index,
-                        records: Some(batch),
-                    })
+                    .map(|&index| PartitionProduceData { index, records: Some(batch) })
                     .collect(),
                 ..TopicProduceData::default()
             }],
             ..ProduceRequest::default()
         };
         let mut frame = Vec::new();
-        connection::encode_request(&mut frame, ApiKey::Produce, version, 0, |out| {
-            request.encode(out, version)
-        })?;
+        connection::encode_request(&mut frame, ApiKey::Produce, version, 0, |out| request.encode(out, version))?;
         let bytes = frame.len();
         let mut pieces = Vec::with_capacity(partitions.len() + 1);
         let mut rest = frame.as_slice();
@@ -121,11 +114,7 @@ impl RequestTemplate {
             rest = &rest[at + batch.len()..];
         }
         pieces.push(rest.to_vec());
-        Ok(Self {
-            batch_count: partitions.len(),
-            pieces,
-            bytes,
-        })
+        Ok(Self { batch_count: partitions.len(), pieces, bytes })
     }
 
     fn set_correlation_id(&mut self, correlation_id: i32) {
@@ -156,7 +145,14 @@ impl RequestTemplate {
 
 impl ProduceLane {
     /// A lane over a connected socket with no answer outstanding.
-    pub fn new(stream: TcpStream, version: i16, acks: i16, templates: Vec<RequestTemplate>, in_flight_max: usize, schedule: Option<Schedule>) -> io::Result<Self> {
+    pub fn new(
+        stream: TcpStream,
+        version: i16,
+        acks: i16,
+        templates: Vec<RequestTemplate>,
+        in_flight_max: usize,
+        schedule: Option<Schedule>,
+    ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
@@ -216,17 +212,20 @@ impl ProduceLane {
                     meter.count((batch.bytes.len() * template.batch_count) as u64);
                 } else {
                     let correlation_id = self.correlation_id;
-                    self.in_flight.push_back(InFlight {
-                        correlation_id,
-                        since,
-                    });
+                    self.in_flight.push_back(InFlight { correlation_id, since });
                 }
             }
         }
     }
 
     /// Takes all answers that have arrived.
-    pub fn receive(&mut self, batch: &PrebuiltBatch, meter: &Meter, latencies: &mut Histogram<u64>, on_acknowledged: Option<OnAcknowledged<'_>>) -> Result<(), LaneEnd> {
+    pub fn receive(
+        &mut self,
+        batch: &PrebuiltBatch,
+        meter: &Meter,
+        latencies: &mut Histogram<u64>,
+        on_acknowledged: Option<OnAcknowledged<'_>>,
+    ) -> Result<(), LaneEnd> {
         loop {
             let free = self.received.get_mut(self.received_bytes..).unwrap_or_default();
             let free_bytes = free.len();
@@ -267,32 +266,31 @@ impl ProduceLane {
         if let Some(request) = self.templates.get_mut(template) {
             request.set_correlation_id(self.correlation_id);
         }
-        self.sending = Some(Sending {
-            template,
-            position: 0,
-            since,
-        });
+        self.sending = Some(Sending { template, position: 0, since });
         true
     }
 
-    fn take_answers(&mut self, batch: &PrebuiltBatch, meter: &Meter, latencies: &mut Histogram<u64>, on_acknowledged: Option<OnAcknowledged<'_>>) -> Result<(), LaneEnd> {
+    fn take_answers(
+        &mut self,
+        batch: &PrebuiltBatch,
+        meter: &Meter,
+        latencies: &mut Histogram<u64>,
+        on_acknowledged: Option<OnAcknowledged<'_>>,
+    ) -> Result<(), LaneEnd> {
         let bytes_max = self.received.len() - FRAME_PREFIX_BYTES;
         let mut start = 0;
         let mut leader_moved = false;
         while let Some(prefix) = self.received.get(start..self.received_bytes).and_then(|rest| rest.first_chunk()) {
             let length = frame::frame_length(*prefix, bytes_max as u32).map_err(|_| LaneEnd::NotAnAnswer(None))?;
             let body_start = start + FRAME_PREFIX_BYTES;
-            let Some(body) = self.received.get(body_start..self.received_bytes).and_then(|rest| rest.get(..length)) else {
+            let Some(body) = self.received.get(body_start..self.received_bytes).and_then(|rest| rest.get(..length))
+            else {
                 break;
             };
             let Some(asked) = self.in_flight.pop_front() else {
                 return Err(LaneEnd::NotAnAnswer(None));
             };
-            let answer = Answer {
-                batch,
-                meter,
-                on_acknowledged,
-            };
+            let answer = Answer { batch, meter, on_acknowledged };
             leader_moved |= answer.take(body, self.version, asked.correlation_id)?;
             if meter.is_timing() {
                 bench_meter::record(latencies, asked.since.elapsed());
@@ -382,13 +380,15 @@ const RECEIVE_BYTES: usize = 256 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::compression::Compression;
 
     #[test]
     fn templates_give_back_the_whole_request() {
-        let batch = PrebuiltBatch::build(2000, 100, 0, 3);
+        let batch = PrebuiltBatch::build(2000, 100, Compression::None, 0, 3).expect("no compressor");
         for version in [3, 8, 9, 12] {
             for partitions in [&[7][..], &[0, 1, 2]] {
-                let mut template = RequestTemplate::build(version, "topic", 1, partitions, &batch.bytes).expect("short");
+                let mut template =
+                    RequestTemplate::build(version, "topic", 1, partitions, &batch.bytes).expect("short");
                 template.set_correlation_id(0x0102_0304);
                 let name = format!("version {version}, {partitions:?}");
                 let whole: Vec<u8> = template.slices(&batch.bytes, 0).concat();

@@ -81,9 +81,6 @@ impl Snapshot {
 
     /// Topics in name order from `name` on, for an answer that is made in slices.
     pub fn topics_from<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Topic>> {
-        self.state
-            .by_name
-            .range::<str, _>((Bound::Included(name), Bound::Unbounded))
-            .map(|(_, topic)| topic)
+        self.state.by_name.range::<str, _>((Bound::Included(name), Bound::Unbounded)).map(|(_, topic)| topic)
     }
 }

@@ -128,9 +128,7 @@ where
     // Threads without a ring wake this core by an eventfd, which the ring reads.
     let event = ring.share_event(event_fd).map_err(|error| RunError::Ring { core, error })?;
     let (own_io, own_ring) = (io.clone(), ring.clone());
-    io.spawn(async move {
-        while own_ring.call(&own_io, Request::read_event(&event)).await.result >= 0 {}
-    });
+    io.spawn(async move { while own_ring.call(&own_io, Request::read_event(&event)).await.result >= 0 {} });
     let failed = |error| RunError::Turn { core, error };
     turns.run_until(|| answer.borrow().is_some()).map_err(failed)?;
 
@@ -149,7 +147,11 @@ where
     turns.run_until(|| ring.operations().count() == 0 || gave_up.get()).map_err(failed)?;
     io.executor().clear();
     if gave_up.get() {
-        tracing::warn!(core, operations = ring.operations().count(), "the kernel did not finish in time; memory is kept");
+        tracing::warn!(
+            core,
+            operations = ring.operations().count(),
+            "the kernel did not finish in time; memory is kept"
+        );
         ring.leak();
     }
     let answer = answer.borrow_mut().take();

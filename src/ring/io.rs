@@ -24,9 +24,9 @@ use crate::ring::sim::file::SimFile;
 use crate::ring::sim::net::SimListener;
 #[cfg(any(test, feature = "sim"))]
 use crate::ring::sim::stream::SimStream;
+use crate::ring::socket::{UringListener, UringStream};
 use crate::ring::task::{Executor, TaskId, WaitList};
 use crate::ring::timer::{Nanos, Timers};
-use crate::ring::socket::{UringListener, UringStream};
 use crate::ring::uring::Uring;
 
 /// One core's view of the world. Cheap to clone; never leaves its thread.

@@ -109,7 +109,12 @@ impl Operations {
     }
 
     /// Enters a request; says what to submit now, if its lane has room.
-    pub(in crate::ring) fn enter(&self, request: Request, task: TaskId, abandoned: bool) -> (Key, Option<squeue::Entry>) {
+    pub(in crate::ring) fn enter(
+        &self,
+        request: Request,
+        task: TaskId,
+        abandoned: bool,
+    ) -> (Key, Option<squeue::Entry>) {
         let generation = self.generation.get().wrapping_add(1);
         self.generation.set(generation);
         let Request { entry, payload, descriptors, lane, makes_descriptor } = request;
@@ -120,11 +125,8 @@ impl Operations {
         let key = Key { index, generation };
         let entry = entry.user_data(key.to_user_data());
         let starts = self.lanes.borrow_mut().claim(lane, key);
-        let (state, submit) = if starts {
-            (State::InFlight, Some(entry))
-        } else {
-            (State::Queued(Box::new(entry)), None)
-        };
+        let (state, submit) =
+            if starts { (State::InFlight, Some(entry)) } else { (State::Queued(Box::new(entry)), None) };
         vacant.insert(Entry {
             generation,
             task,
@@ -179,7 +181,8 @@ impl Operations {
         loop {
             let key = self.lanes.borrow_mut().next()?;
             let mut table = self.table.borrow_mut();
-            let Some(entry) = table.get_mut(key.index as usize).filter(|entry| entry.generation == key.generation) else {
+            let Some(entry) = table.get_mut(key.index as usize).filter(|entry| entry.generation == key.generation)
+            else {
                 unreachable!("a queued operation left the table: {key:?}")
             };
             if entry.abandoned {

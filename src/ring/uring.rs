@@ -321,7 +321,9 @@ impl Ring {
     /// Takes all completions that have come; wakes the tasks that wait for them. Returns how many there were.
     pub(in crate::ring) fn reap(&self, executor: &Executor) -> usize {
         let mut reaped = self.reaped.take();
-        reaped.extend(self.uring.borrow_mut().completion().map(|entry| (entry.user_data(), entry.result(), entry.flags())));
+        reaped.extend(
+            self.uring.borrow_mut().completion().map(|entry| (entry.user_data(), entry.result(), entry.flags())),
+        );
         let count = reaped.len();
         for (user_data, result, flags) in reaped.drain(..) {
             if user_data as u32 >= RESERVED_INDEX_MIN {

@@ -50,7 +50,9 @@ pub enum ServeError {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// A port is taken.
-    #[error("core {core} cannot listen on {address}: {source}; core i needs port + i: stop what uses it, or choose another --listen")]
+    #[error(
+        "core {core} cannot listen on {address}: {source}; core i needs port + i: stop what uses it, or choose another --listen"
+    )]
     Port {
         /// Index of the core.
         core: usize,
@@ -83,13 +85,12 @@ pub enum ServeError {
 pub fn serve(options: ServerOptions, ready: impl FnOnce(), wait_for_stop: impl FnOnce()) -> Result<(), ServeError> {
     startup_check::check(&options.ring).map_err(|lacks| ServeError::Machine(lacks.to_string()))?;
     // All ports and all locks first: a server that cannot have them changes nothing on the disk.
-    let ports = bind_ports(options.listen, options.cpus.len())
-        .map_err(|taken| ServeError::Port { core: taken.core, address: taken.address, source: taken.source })?;
-    let _locks = options
-        .data_dirs
-        .iter()
-        .map(|path| DirLock::take(path, LOCK_FILE))
-        .collect::<Result<Vec<_>, _>>()?;
+    let ports = bind_ports(options.listen, options.cpus.len()).map_err(|taken| ServeError::Port {
+        core: taken.core,
+        address: taken.address,
+        source: taken.source,
+    })?;
+    let _locks = options.data_dirs.iter().map(|path| DirLock::take(path, LOCK_FILE)).collect::<Result<Vec<_>, _>>()?;
     let dirs = prepare_data_dirs(&options)?;
     let stop = Arc::new(AtomicBool::new(false));
     let cores = start_cores(&options, &dirs, ports, &stop)?;
@@ -163,7 +164,9 @@ fn finish_data_dirs(options: &ServerOptions, dirs: DataDirs) -> Result<(), Serve
             // A directory whose checkpoints cannot be merged is left unclean: the next start scans it.
             match hosting::merge_checkpoints(&io, dir).await {
                 Ok(()) => data_dir::write_clean_marker(&io, dir).await?,
-                Err(error) => error!(dir = %dir.path.display(), %error, "the stop was not clean; the next start scans this directory"),
+                Err(error) => {
+                    error!(dir = %dir.path.display(), %error, "the stop was not clean; the next start scans this directory")
+                }
             }
         }
         Ok(())
@@ -196,7 +199,11 @@ fn start_cores(
         cores.notifiers.push(seat.notifier());
         let core = CoreThread {
             ring: CoreOptions { cpu: Some(*cpu), ..options.ring.clone() },
-            shard: ShardOptions { cluster_id: dirs.cluster_id.clone(), data_dirs: dirs.dirs.clone(), ..options.shard.clone() },
+            shard: ShardOptions {
+                cluster_id: dirs.cluster_id.clone(),
+                data_dirs: dirs.dirs.clone(),
+                ..options.shard.clone()
+            },
             port,
             mailbox,
             clean: dirs.clean,
