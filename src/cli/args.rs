@@ -9,6 +9,7 @@ use super::address::Address;
 use super::byte_size;
 use super::cores::CoresWanted;
 use crate::record::compression::Compression;
+use crate::ring::ring_mask::RingMask;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -70,7 +71,7 @@ pub struct ServeArgs {
     pub spin_us: Option<u32>,
     /// Kernel features to do without, with commas between them (for tests of the fallbacks)
     #[arg(long, value_name = "LIST")]
-    pub ring_mask: Option<String>,
+    pub ring_mask: Option<RingMask>,
 }
 
 /// When a write is acknowledged.
@@ -487,6 +488,7 @@ mod tests {
             ("serve --set retention", "KEY=VALUE"),
             ("serve --durability journal", "segment, os"),
             ("serve --log a=b=c", "info"),
+            ("serve --ring-mask warp", "splice"),
             ("topic create t --partitions 0", "1.."),
             ("bench produce --acks 2", "0, 1, all"),
             ("bench produce --seconds soon", "seconds"),

@@ -175,9 +175,9 @@ impl ProduceLane {
         &self.stream
     }
 
-    /// Whether the socket is full, so that only its becoming writable helps.
+    /// Whether the socket's becoming writable is what the lane waits for: it is full, or nobody answers.
     pub const fn wants_write(&self) -> bool {
-        self.sending.is_some()
+        self.sending.is_some() || (self.acks == 0 && self.schedule.is_none())
     }
 
     /// When the next request is due, where a schedule says so and there is room for it.
@@ -188,7 +188,8 @@ impl ProduceLane {
 
     /// Sends as much as window, schedule and socket allow.
     pub fn send(&mut self, batch: &PrebuiltBatch, meter: &Meter) -> Result<(), LaneEnd> {
-        loop {
+        // Without answers the window never fills: then other connections and the end of the load need their turn.
+        for _ in 0..SENDS_A_TURN_MAX.max(self.in_flight_max) * 2 {
             if self.sending.is_none() && !self.begin() {
                 return Ok(());
             }
@@ -216,6 +217,7 @@ impl ProduceLane {
                 }
             }
         }
+        Ok(())
     }
 
     /// Takes all answers that have arrived.
@@ -371,6 +373,8 @@ impl std::fmt::Display for LaneEnd {
     }
 }
 
+/// Writes on one connection before the others have their turn, where no window bounds them.
+const SENDS_A_TURN_MAX: usize = 16;
 /// After length, key and version.
 const CORRELATION_ID_AT: usize = 8;
 const PRODUCE_TIMEOUT_MS: i32 = 30_000;

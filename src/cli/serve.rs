@@ -14,6 +14,7 @@ use super::address::{Address, KAFKA_PORT};
 use super::args::{Durability, ServeArgs};
 use super::byte_size;
 use super::cores::{self, CORES_MAX, CoresError, Processor};
+use crate::ring::ring_mask::RingMask;
 
 /// All that the server needs to know, resolved once and handed down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +41,8 @@ pub struct ServeOptions {
     pub log_filter: Resolved<String>,
     /// How long an idle core polls before it sleeps.
     pub spin_us: Resolved<u32>,
-    /// Names of kernel features to do without, with commas between them.
-    pub ring_mask: Resolved<String>,
+    /// Kernel features to do without.
+    pub ring_mask: Resolved<RingMask>,
 }
 
 /// A value and where it comes from.
@@ -171,7 +172,7 @@ impl ServeOptions {
             clamp_replication: Resolved::or(args.clamp_replication.then_some(true), false),
             log_filter: Resolved::or(args.log.clone(), "info".to_owned()),
             spin_us: Resolved::or(args.spin_us, 0),
-            ring_mask: Resolved::or(args.ring_mask.clone(), String::new()),
+            ring_mask: Resolved::or(args.ring_mask, RingMask::NONE),
         })
     }
 }
@@ -186,9 +187,9 @@ impl fmt::Display for ServeOptions {
         let dirs: Vec<_> = dirs.map(|dir| dir.display().to_string()).collect();
         let durability = self.durability.value.name();
         let memory = byte_size::display(self.memory_bytes.value);
-        let mask = match self.ring_mask.value.as_str() {
-            "" => "none",
-            mask => mask,
+        let mask = match self.ring_mask.value {
+            RingMask::NONE => "none".to_owned(),
+            mask => mask.to_string(),
         };
         line("listen", &self.listen.value, self.listen.source)?;
         line("advertise", &self.advertise.value, self.advertise.source)?;
