@@ -73,9 +73,8 @@ impl Cluster {
     pub fn topics(&mut self, names: Option<&[&str]>) -> Result<Vec<Topic>, ClientError> {
         let api_key = ApiKey::Metadata;
         let version = self.first.version(api_key, METADATA_VERSION_MAX)?;
-        let topic = |name: &&'_ str| MetadataRequestTopic { name: Some(*name), topic_id: Uuid::ZERO };
-        let request = MetadataRequest {
-            topics: names.map(|names| names.iter().map(topic).collect()),
+                let request = MetadataRequest {
+            topics: names.map(|names| names.iter().map(|name| by_name(name)).collect()),
             // Versions before 4 have no such field and always allow it, which the encoder insists on.
             allow_auto_topic_creation: version < 4,
             ..MetadataRequest::default()
@@ -179,6 +178,10 @@ impl Topic {
             partitions,
         }
     }
+}
+
+fn by_name(name: &str) -> MetadataRequestTopic<'_> {
+    MetadataRequestTopic { name: Some(name), topic_id: Uuid::ZERO }
 }
 
 /// Version 13 adds only an error for a whole answer; 12 asks by name or id.

@@ -183,8 +183,7 @@ impl fmt::Display for ServeOptions {
         let mut line =
             |key: &str, value: &dyn fmt::Display, source: Source| writeln!(formatter, "{key} = {value} ({source})");
         let cores: Vec<_> = self.cores.value.iter().map(usize::to_string).collect();
-        let dirs: Vec<_> = self.data_dirs.value.iter();
-        let dirs: Vec<_> = dirs.map(|dir| dir.display().to_string()).collect();
+        let dirs: Vec<_> = self.data_dirs.value.iter().map(|dir| dir.display().to_string()).collect();
         let durability = self.durability.value.name();
         let memory = byte_size::display(self.memory_bytes.value);
         let mask = match self.ring_mask.value {
