@@ -35,10 +35,7 @@ pub enum AddressError {
 impl Address {
     /// An address from the parts that a server announces.
     pub fn new(host: &str, port: u16) -> Self {
-        Self {
-            host: host.to_owned(),
-            port,
-        }
+        Self { host: host.to_owned(), port }
     }
 
     /// Asks the system for the socket addresses behind the name.
@@ -59,10 +56,7 @@ impl FromStr for Address {
             }
             match rest {
                 "" => (host, None),
-                _ => (
-                    host,
-                    Some(rest.strip_prefix(':').ok_or(AddressError::Brackets)?),
-                ),
+                _ => (host, Some(rest.strip_prefix(':').ok_or(AddressError::Brackets)?)),
             }
         } else if matches!(text.parse(), Ok(IpAddr::V6(_))) {
             // Without brackets the last group could be a port; only a whole address is taken, with the usual port.
@@ -82,9 +76,7 @@ impl FromStr for Address {
             Some(text) => match text.parse() {
                 Ok(port) if port > 0 => port,
                 _ => {
-                    return Err(AddressError::Port {
-                        text: text.to_owned(),
-                    });
+                    return Err(AddressError::Port { text: text.to_owned() });
                 }
             },
         };
@@ -114,12 +106,7 @@ mod tests {
         let cases = [
             ("127.0.0.1:9092", "127.0.0.1", 9092, "127.0.0.1:9092"),
             ("localhost", "localhost", 9092, "localhost:9092"),
-            (
-                " kafka-1.example:1 ",
-                "kafka-1.example",
-                1,
-                "kafka-1.example:1",
-            ),
+            (" kafka-1.example:1 ", "kafka-1.example", 1, "kafka-1.example:1"),
             ("[::1]:19092", "::1", 19092, "[::1]:19092"),
             ("[fe80::1]", "fe80::1", 9092, "[fe80::1]:9092"),
             ("::1", "::1", 9092, "[::1]:9092"),
@@ -127,11 +114,7 @@ mod tests {
         ];
         for (text, host, port, printed) in cases {
             let address: Address = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
-            assert_eq!(
-                (address.host.as_str(), address.port),
-                (host, port),
-                "{text}"
-            );
+            assert_eq!((address.host.as_str(), address.port), (host, port), "{text}");
             assert_eq!(address.to_string(), printed, "{text}");
             assert_eq!(printed.parse(), Ok(address), "{printed}");
         }
@@ -139,9 +122,7 @@ mod tests {
 
     #[test]
     fn what_is_no_address_says_what_to_write() {
-        let port = |text: &str| AddressError::Port {
-            text: text.to_owned(),
-        };
+        let port = |text: &str| AddressError::Port { text: text.to_owned() };
         let cases = [
             ("", AddressError::NoHost),
             (":9092", AddressError::NoHost),

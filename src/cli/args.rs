@@ -8,6 +8,8 @@ use tracing_subscriber::EnvFilter;
 use super::address::Address;
 use super::byte_size;
 use super::cores::CoresWanted;
+use crate::record::compression::Compression;
+use crate::ring::ring_mask::RingMask;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -69,7 +71,7 @@ pub struct ServeArgs {
     pub spin_us: Option<u32>,
     /// Kernel features to do without, with commas between them (for tests of the fallbacks)
     #[arg(long, value_name = "LIST")]
-    pub ring_mask: Option<String>,
+    pub ring_mask: Option<RingMask>,
 }
 
 /// When a write is acknowledged.
@@ -127,12 +129,7 @@ pub enum TopicCommand {
 #[derive(Clone, Debug, Args)]
 pub struct ConnectArgs {
     /// A server to ask first, or several with commas between them
-    #[arg(
-        long,
-        value_name = "HOST:PORT",
-        value_delimiter = ',',
-        default_value = "127.0.0.1:9092"
-    )]
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', default_value = "127.0.0.1:9092")]
     pub bootstrap: Vec<Address>,
     /// How long an answer may take, in seconds
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
@@ -256,7 +253,7 @@ pub struct BenchProduceArgs {
     /// Make the topic first with N partitions, where it does not exist
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     pub create_partitions: Option<i32>,
-    /// Size of a record batch
+    /// Size of a record batch before compression
     #[arg(long, value_name = "SIZE", default_value = "16K", value_parser = byte_size::parse_int32)]
     pub batch_bytes: u32,
     /// Size of each record's value
@@ -313,6 +310,27 @@ impl Acks {
 pub enum BenchCompression {
     /// Not at all
     None,
+    /// gzip
+    Gzip,
+    /// Snappy
+    Snappy,
+    /// LZ4 frames
+    Lz4,
+    /// Zstandard
+    Zstd,
+}
+
+impl BenchCompression {
+    /// The codec of a record batch.
+    pub const fn codec(self) -> Compression {
+        match self {
+            Self::None => Compression::None,
+            Self::Gzip => Compression::Gzip,
+            Self::Snappy => Compression::Snappy,
+            Self::Lz4 => Compression::Lz4,
+            Self::Zstd => Compression::Zstd,
+        }
+    }
 }
 
 /// Flags of `alluvium bench fetch`.
@@ -343,38 +361,25 @@ pub struct BenchFetchArgs {
 
 fn parse_setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => {
-            Ok((key.trim().to_owned(), value.trim().to_owned()))
-        }
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
         _ => Err("write KEY=VALUE, for example retention.ms=86400000".to_owned()),
     }
 }
 
 fn parse_advertise(text: &str) -> Result<Advertise, String> {
-    let address: Address = text
-        .parse()
-        .map_err(|error| format!("{error} (the port may be left out)"))?;
+    let address: Address = text.parse().map_err(|error| format!("{error} (the port may be left out)"))?;
     // An address is printed with its port; where the text has none, the port is the listener's.
-    let has_port = text.trim().ends_with(&format!(":{}", address.port))
-        && text.trim() != address.host;
+    let has_port = text.trim().ends_with(&format!(":{}", address.port)) && text.trim() != address.host;
     if address.host == "0.0.0.0" || address.host == "::" {
-        return Err(
-            "clients cannot connect to it; write a name or address of this machine".to_owned(),
-        );
+        return Err("clients cannot connect to it; write a name or address of this machine".to_owned());
     }
-    Ok(Advertise {
-        host: address.host,
-        port: has_port.then_some(address.port),
-    })
+    Ok(Advertise { host: address.host, port: has_port.then_some(address.port) })
 }
 
 fn parse_log_filter(text: &str) -> Result<String, String> {
     match EnvFilter::try_new(text) {
         Ok(_) if !text.trim().is_empty() => Ok(text.to_owned()),
-        _ => Err(
-            "write error, warn, info, debug or trace, or a filter such as info,alluvium::log=debug"
-                .to_owned(),
-        ),
+        _ => Err("write error, warn, info, debug or trace, or a filter such as info,alluvium::log=debug".to_owned()),
     }
 }
 
@@ -431,9 +436,7 @@ mod tests {
 
     fn parse(line: &str) -> Result<Command, String> {
         let words = std::iter::once("alluvium").chain(line.split_whitespace());
-        CommandLine::try_parse_from(words)
-            .map(|parsed| parsed.command)
-            .map_err(|error| error.to_string())
+        CommandLine::try_parse_from(words).map(|parsed| parsed.command).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -446,17 +449,9 @@ mod tests {
     fn serve_takes_its_flags() {
         let line = "serve --listen [::1]:19092 --advertise a.example --cores 0,2 --node-id 7 --data-dir /a --data-dir /b \
             --durability os --memory 2G --set a.b=c=d --set x= --clamp-replication --log debug --spin-us 20";
-        let Command::Serve(args) = parse(line).expect(line) else {
-            panic!("not serve")
-        };
+        let Command::Serve(args) = parse(line).expect(line) else { panic!("not serve") };
         assert_eq!(args.listen, Some(Address::new("::1", 19092)));
-        assert_eq!(
-            args.advertise,
-            Some(Advertise {
-                host: "a.example".to_owned(),
-                port: None
-            })
-        );
+        assert_eq!(args.advertise, Some(Advertise { host: "a.example".to_owned(), port: None }));
         assert_eq!(args.cores, Some(CoresWanted::List(vec![0, 2])));
         assert_eq!(args.data_dirs, [PathBuf::from("/a"), PathBuf::from("/b")]);
         assert_eq!(args.durability, Some(Durability::Os));
@@ -478,10 +473,7 @@ mod tests {
             ("fe80::9092", "fe80::9092", None),
         ];
         for (text, host, port) in cases {
-            let advertise = Advertise {
-                host: host.to_owned(),
-                port,
-            };
+            let advertise = Advertise { host: host.to_owned(), port };
             assert_eq!(parse_advertise(text), Ok(advertise), "{text}");
         }
         assert!(parse_advertise("0.0.0.0:9092").is_err());
@@ -496,6 +488,7 @@ mod tests {
             ("serve --set retention", "KEY=VALUE"),
             ("serve --durability journal", "segment, os"),
             ("serve --log a=b=c", "info"),
+            ("serve --ring-mask warp", "splice"),
             ("topic create t --partitions 0", "1.."),
             ("bench produce --acks 2", "0, 1, all"),
             ("bench produce --seconds soon", "seconds"),
@@ -511,20 +504,11 @@ mod tests {
     fn loads_take_their_flags() {
         let line = "bench produce --bootstrap a:1,b:2 --acks -1 --server-pid 1,2 --rate 200 --batch-bytes 64K";
         let line = &line.replace("--acks -1", "--acks=-1");
-        let Command::Bench(BenchArgs {
-            command: BenchCommand::Produce(args),
-        }) = parse(line).expect(line)
-        else {
+        let Command::Bench(BenchArgs { command: BenchCommand::Produce(args) }) = parse(line).expect(line) else {
             panic!("not produce")
         };
-        assert_eq!(
-            args.load.connect.bootstrap,
-            [Address::new("a", 1), Address::new("b", 2)]
-        );
+        assert_eq!(args.load.connect.bootstrap, [Address::new("a", 1), Address::new("b", 2)]);
         assert_eq!(args.load.server_pid, [1, 2]);
-        assert_eq!(
-            (args.acks, args.batch_bytes, args.rate),
-            (Acks::All, 65536, Some(200.0))
-        );
+        assert_eq!((args.acks, args.batch_bytes, args.rate), (Acks::All, 65536, Some(200.0)));
     }
 }

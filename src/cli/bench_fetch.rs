@@ -14,9 +14,6 @@ use hdrhistogram::Histogram;
 use rustix::net::RecvFlags;
 
 use super::args::BenchFetchArgs;
-use super::bench_batch::{
-    self, BATCH_HEADER_BYTES, CRC_AT, CRC_END_BYTES, LAST_OFFSET_DELTA_AT, LENGTH_END_BYTES,
-};
 use super::bench_meter::{self, Meter};
 use super::bench_plan::{self, LanePlan};
 use super::bench_run;
@@ -27,6 +24,7 @@ use super::fetch_answer::FetchHead;
 use super::produce_lane;
 use super::topic_admin::{self, EARLIEST, OffsetAnswer};
 use super::topics;
+use crate::record::batch::{self, CRC_COVERS_FROM, HEADER_BYTES};
 use crate::wire::api_keys::ApiKey;
 use crate::wire::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic};
 
@@ -141,10 +139,12 @@ impl Worker<'_> {
             pending = false;
             for lane in &mut self.lanes {
                 for index in 0..lane.cursors.len() {
-                    let Some((partition, start)) = lane.cursors.get(index).filter(|cursor| !cursor.done).map(|cursor| {
-                        let start = usize::try_from(cursor.partition).ok().and_then(|index| self.starts.get(index));
-                        (cursor.partition, start.copied().unwrap_or(0))
-                    }) else {
+                    let Some((partition, start)) =
+                        lane.cursors.get(index).filter(|cursor| !cursor.done).map(|cursor| {
+                            let start = usize::try_from(cursor.partition).ok().and_then(|index| self.starts.get(index));
+                            (cursor.partition, start.copied().unwrap_or(0))
+                        })
+                    else {
                         continue;
                     };
                     if self.meter.is_stopped() {
@@ -213,11 +213,7 @@ impl FetchLane {
         })?;
         let connection = Connection::connect(address, limit)?;
         let version = connection.version(ApiKey::Fetch, FETCH_VERSION_MAX)?;
-        let cursor = |&partition: &i32| Cursor {
-            partition,
-            offset: None,
-            done: false,
-        };
+        let cursor = |&partition: &i32| Cursor { partition, offset: None, done: false };
         Ok(Self {
             stream: connection.into_stream(),
             version,
@@ -230,7 +226,13 @@ impl FetchLane {
         })
     }
 
-    fn fetch(&mut self, args: &BenchFetchArgs, partition: i32, offset: i64, meter: &Meter) -> Result<Fetched, FetchEnd> {
+    fn fetch(
+        &mut self,
+        args: &BenchFetchArgs,
+        partition: i32,
+        offset: i64,
+        meter: &Meter,
+    ) -> Result<Fetched, FetchEnd> {
         self.ask(args, partition, offset)?;
         let (head, mut have) = self.read_head()?;
         if head.frame_bytes < head.records_start + head.records_bytes {
@@ -248,8 +250,8 @@ impl FetchLane {
                 meter.count_error(|| format!("partition {partition}: {problem}"));
             });
         } else {
-            let first_end = head.records_start + BATCH_HEADER_BYTES;
-            if head.records_bytes >= BATCH_HEADER_BYTES {
+            let first_end = head.records_start + HEADER_BYTES;
+            if head.records_bytes >= HEADER_BYTES {
                 have = self.read_until(have, first_end)?;
                 let first = self.received.get(head.records_start..first_end).and_then(FirstBatch::read);
                 let first = first.ok_or(FetchEnd::IllFormed)?;
@@ -340,31 +342,29 @@ impl FetchLane {
     }
 }
 
-/// What the header of an answer's first batch says.
+/// What the header of an answer's first batch says about offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FirstBatch {
     base_offset: i64,
     batch_bytes: usize,
     record_count: i64,
+    crc: u32,
 }
 
 impl FirstBatch {
-    fn read(header: &[u8]) -> Option<Self> {
-        let int32 = |at: usize| header.get(at..)?.first_chunk().map(|bytes| i32::from_be_bytes(*bytes));
-        let batch_bytes = usize::try_from(int32(8)?).ok()? + LENGTH_END_BYTES;
-        if batch_bytes < BATCH_HEADER_BYTES {
-            return None;
-        }
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let header = batch::parse_header(bytes.get(..HEADER_BYTES)?).ok()?;
         Some(Self {
-            base_offset: i64::from_be_bytes(*header.first_chunk()?),
-            batch_bytes,
-            record_count: i64::from(int32(LAST_OFFSET_DELTA_AT)?) + 1,
+            base_offset: header.base_offset.0,
+            batch_bytes: header.len_bytes as usize,
+            record_count: i64::from(header.last_offset_delta) + 1,
+            crc: header.crc,
         })
     }
 
     /// Where to go on, if all batches are like the first one; the last may be cut off and does not count.
     fn next_offset(&self, records_bytes: usize) -> i64 {
-        let whole = (records_bytes / self.batch_bytes) as i64;
+        let whole = (records_bytes / self.batch_bytes.max(1)) as i64;
         self.base_offset + whole * self.record_count
     }
 }
@@ -374,15 +374,13 @@ fn walk(records: &[u8], offset: i64, verify: bool, mut problem: impl FnMut(Strin
     let mut next_offset = offset;
     let mut rest = records;
     let mut is_first = true;
-    while let Some(batch) = FirstBatch::read(rest) {
-        let Some((bytes, after)) = rest.split_at_checked(batch.batch_bytes) else {
+    while let Some(first) = FirstBatch::read(rest) {
+        let Some((bytes, after)) = rest.split_at_checked(first.batch_bytes) else {
             break;
         };
-        let base_offset = batch.base_offset;
+        let base_offset = first.base_offset;
         if verify {
-            let crc = bytes.get(CRC_AT..).and_then(<[u8]>::first_chunk).map(|crc| u32::from_be_bytes(*crc));
-            let checked = bytes.get(CRC_END_BYTES..).unwrap_or_default();
-            if crc != Some(bench_batch::crc32c(checked)) {
+            if first.crc != batch::crc32c(bytes.get(CRC_COVERS_FROM..).unwrap_or_default()) {
                 problem(format!("the CRC of the batch at offset {base_offset} is wrong"));
             }
             // The first batch may begin before the offset asked for.
@@ -391,7 +389,7 @@ fn walk(records: &[u8], offset: i64, verify: bool, mut problem: impl FnMut(Strin
                 problem(format!("a batch at offset {base_offset} where {next_offset} was expected"));
             }
         }
-        next_offset = base_offset + batch.record_count;
+        next_offset = base_offset + first.record_count;
         is_first = false;
         rest = after;
     }
@@ -403,10 +401,8 @@ fn check_expected(args: &BenchFetchArgs, seen: &[AtomicI64]) -> Result<(), Clien
     let Some(path) = &args.expect_file else {
         return Ok(());
     };
-    let text = fs::read_to_string(path).map_err(|source| ClientError::File {
-        path: path.display().to_string(),
-        source,
-    })?;
+    let text =
+        fs::read_to_string(path).map_err(|source| ClientError::File { path: path.display().to_string(), source })?;
     let (mut partitions, mut missing, mut first) = (0, 0, None);
     for line in text.lines() {
         let mut words = line.split_whitespace();
@@ -426,11 +422,7 @@ fn check_expected(args: &BenchFetchArgs, seen: &[AtomicI64]) -> Result<(), Clien
     }
     match first {
         None => Ok(()),
-        Some(first) => Err(ClientError::Missing {
-            missing,
-            partitions,
-            first,
-        }),
+        Some(first) => Err(ClientError::Missing { missing, partitions, first }),
     }
 }
 
@@ -446,9 +438,10 @@ const REOPEN_LIMIT: Duration = Duration::from_secs(5);
 mod tests {
     use super::*;
     use crate::cli::bench_batch::PrebuiltBatch;
+    use crate::record::compression::Compression;
 
     fn batches(count: i64) -> (Vec<u8>, i64) {
-        let batch = PrebuiltBatch::build(500, 100, 0, 1);
+        let batch = PrebuiltBatch::build(500, 100, Compression::None, 0, 1).expect("no compressor");
         let mut bytes = Vec::new();
         for index in 0..count {
             let start = bytes.len();
@@ -467,7 +460,7 @@ mod tests {
             let expected = 100 + whole * record_count;
             let walked = walk(&bytes[..length], 100, true, |problem| panic!("{length}: {problem}"));
             assert_eq!(walked, expected, "{length}");
-            let first = FirstBatch::read(&bytes[..BATCH_HEADER_BYTES]).expect("header");
+            let first = FirstBatch::read(&bytes[..HEADER_BYTES]).expect("header");
             assert_eq!(first.next_offset(length), expected, "{length}");
         }
     }

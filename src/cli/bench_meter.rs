@@ -85,11 +85,7 @@ impl Meter {
             at: Instant::now(),
             record_bytes: self.record_bytes.load(Relaxed),
             requests: self.requests.load(Relaxed),
-            server_cpu_seconds: if server_pids.is_empty() {
-                None
-            } else {
-                server.sum()
-            },
+            server_cpu_seconds: if server_pids.is_empty() { None } else { server.sum() },
             client_cpu_seconds: cpu_seconds("self").unwrap_or(0.0),
         }
     }

@@ -29,10 +29,7 @@ pub fn plan(partitions: &[Led], connections: usize) -> Vec<LanePlan> {
         .iter()
         .cycle()
         .take(if partitions.is_empty() { 0 } else { connections.max(1) })
-        .map(|led| LanePlan {
-            broker_id: led.leader_id,
-            partitions: vec![led.partition],
-        })
+        .map(|led| LanePlan { broker_id: led.leader_id, partitions: vec![led.partition] })
         .collect();
     // Where the next partition of each leader goes.
     let mut turns: BTreeMap<i32, usize> = BTreeMap::new();
@@ -51,10 +48,7 @@ pub fn plan(partitions: &[Led], connections: usize) -> Vec<LanePlan> {
                     lane.partitions.push(led.partition);
                 }
             }
-            None => lanes.push(LanePlan {
-                broker_id: led.leader_id,
-                partitions: vec![led.partition],
-            }),
+            None => lanes.push(LanePlan { broker_id: led.leader_id, partitions: vec![led.partition] }),
         }
     }
     lanes
@@ -70,10 +64,7 @@ pub fn follow(lanes: &[LanePlan], partitions: &[Led]) -> Vec<LanePlan> {
             let leader_id = led.map_or(lane.broker_id, |led| led.leader_id);
             by_leader.entry(leader_id).or_default().push(partition);
         }
-        followed.extend(by_leader.into_iter().map(|(broker_id, partitions)| LanePlan {
-            broker_id,
-            partitions,
-        }));
+        followed.extend(by_leader.into_iter().map(|(broker_id, partitions)| LanePlan { broker_id, partitions }));
     }
     followed
 }
@@ -84,18 +75,12 @@ mod tests {
 
     /// Partition i led by `leaders[i]`.
     fn led(leaders: &[i32]) -> Vec<Led> {
-        let one = |(partition, &leader_id)| Led {
-            partition: partition as i32,
-            leader_id,
-        };
+        let one = |(partition, &leader_id)| Led { partition: partition as i32, leader_id };
         leaders.iter().enumerate().map(one).collect()
     }
 
     fn lanes(list: &[(i32, &[i32])]) -> Vec<LanePlan> {
-        let one = |&(broker_id, partitions): &(i32, &[i32])| LanePlan {
-            broker_id,
-            partitions: partitions.to_vec(),
-        };
+        let one = |&(broker_id, partitions): &(i32, &[i32])| LanePlan { broker_id, partitions: partitions.to_vec() };
         list.iter().map(one).collect()
     }
 

@@ -42,7 +42,9 @@ pub fn run(args: &BenchProduceArgs) -> Result<(), ClientError> {
     bench_run::note_connections(load, plans.len());
 
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let batch = PrebuiltBatch::build(args.batch_bytes, args.record_bytes, now_ms as i64, BATCH_SEED);
+    let codec = args.compression.codec();
+    let batch = PrebuiltBatch::build(args.batch_bytes, args.record_bytes, codec, now_ms as i64, BATCH_SEED)
+        .map_err(|source| ClientError::System { what: "compress a batch", source })?;
     let meter = Meter::default();
     let acknowledged: Vec<_> = topic.partitions.iter().map(|_| AtomicI64::new(-1)).collect();
     // A thread for each processor at most: one thread serves hundreds of connections, and more would only take turns.
@@ -153,7 +155,8 @@ impl Worker<'_> {
         self.lanes.clear();
         let deadline = Instant::now() + REOPEN_LIMIT;
         loop {
-            let (mut cluster, plans) = bench_run::follow_leaders(&self.args.load, &self.plans, self.meter, REOPEN_LIMIT)?;
+            let (mut cluster, plans) =
+                bench_run::follow_leaders(&self.args.load, &self.plans, self.meter, REOPEN_LIMIT)?;
             self.plans = plans;
             match self.open(&mut cluster) {
                 Ok(()) => return Ok(()),
@@ -179,15 +182,19 @@ impl Worker<'_> {
             let data = EventData::new_u64(index as u64);
             // Writable at once, which is what starts it.
             epoll::add(&self.epoll, lane.stream(), data, EventFlags::IN | EventFlags::OUT).map_err(epoll_error)?;
-            self.lanes.push(WatchedLane {
-                lane,
-                for_write: true,
-            });
+            self.lanes.push(WatchedLane { lane, for_write: true });
         }
         Ok(())
     }
 
-    fn lane(&self, index: usize, plan: &LanePlan, version: i16, started: Instant, connection: Connection) -> Result<ProduceLane, ClientError> {
+    fn lane(
+        &self,
+        index: usize,
+        plan: &LanePlan,
+        version: i16,
+        started: Instant,
+        connection: Connection,
+    ) -> Result<ProduceLane, ClientError> {
         let (args, topic, acks) = (self.args, &self.args.load.topic, self.args.acks.code());
         let groups = plan.partitions.chunks(args.partitions_per_request as usize);
         let templates: Result<Vec<_>, _> = groups
@@ -198,10 +205,7 @@ impl Worker<'_> {
         let schedule = args.rate.map(|rate| {
             let every = Duration::from_secs_f64(self.lanes_all as f64 / rate);
             let place = (self.first_lane + index * self.lane_step) as f64 / self.lanes_all.max(1) as f64;
-            Schedule {
-                next: started + every.mul_f64(place.min(1.0)),
-                every,
-            }
+            Schedule { next: started + every.mul_f64(place.min(1.0)), every }
         });
         let in_flight_max = args.in_flight as usize;
         let address = connection.address().clone();
@@ -233,10 +237,7 @@ impl WatchedLane {
 /// Sleeps until a socket has news, a request is due, or it is time to look whether the load is over.
 fn wait(epoll: &OwnedFd, due: Option<Instant>, events: &mut Vec<Event>) -> std::io::Result<()> {
     let limit = due.map_or(STOP_LOOK, |due| due.saturating_duration_since(Instant::now()).min(STOP_LOOK));
-    let timeout = Timespec {
-        tv_sec: limit.as_secs() as i64,
-        tv_nsec: i64::from(limit.subsec_nanos()),
-    };
+    let timeout = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
     match epoll::wait(epoll, spare_capacity(events), Some(&timeout)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
@@ -244,12 +245,7 @@ fn wait(epoll: &OwnedFd, due: Option<Instant>, events: &mut Vec<Event>) -> std::
 }
 
 fn make_topic(cluster: &mut Cluster, name: &str, partitions: i32, limit: Duration) -> Result<(), ClientError> {
-    let new = NewTopic {
-        name,
-        partitions: Some(partitions),
-        replication_factor: 1,
-        configs: &[],
-    };
+    let new = NewTopic { name, partitions: Some(partitions), replication_factor: 1, configs: &[] };
     match topic_admin::create(cluster, &new, limit) {
         Err(error) if error.is_refusal(ErrorCode::TopicAlreadyExists) => {
             topic_admin::wait_until_led(cluster, name, limit).map(|_| ())
@@ -267,17 +263,11 @@ fn write_acknowledged(args: &BenchProduceArgs, acknowledged: &[AtomicI64]) -> Re
     for (partition, offset) in acknowledged.iter().enumerate() {
         let _ = writeln!(text, "{partition} {}", offset.load(Relaxed));
     }
-    fs::write(path, text).map_err(|source| ClientError::File {
-        path: path.display().to_string(),
-        source,
-    })
+    fs::write(path, text).map_err(|source| ClientError::File { path: path.display().to_string(), source })
 }
 
 fn epoll_error(error: Errno) -> ClientError {
-    ClientError::File {
-        path: "epoll".to_owned(),
-        source: error.into(),
-    }
+    ClientError::System { what: "watch sockets", source: error.into() }
 }
 
 const BATCH_SEED: u64 = 0x616c_6c75_7669_756d;

@@ -188,10 +188,7 @@ mod tests {
         assert!((json["p50_ms"].as_f64().unwrap_or(0.0) - 2.0).abs() < 0.01);
 
         // Nothing done, no answers, no server named: no figure is made up.
-        let silent = Snapshot {
-            server_cpu_seconds: None,
-            ..start
-        };
+        let silent = Snapshot { server_cpu_seconds: None, ..start };
         let json = Report::of("row", &silent, &silent, &bench_meter::latencies(), None, 0).to_json();
         for key in ["p50_ms", "max_ms", "server_cpu_s_per_gb", "client_cpu_s_per_gb"] {
             assert!(json[key].is_null(), "{key}");

@@ -60,10 +60,7 @@ pub fn finish(report: &Report, load: &BenchLoadArgs, meter: &Meter) -> Result<()
     report.print(load.connect.output);
     match meter.errors() {
         (0, _) => Ok(()),
-        (count, first) => Err(ClientError::Errors {
-            count,
-            first: first.unwrap_or("unknown").to_owned(),
-        }),
+        (count, first) => Err(ClientError::Errors { count, first: first.unwrap_or("unknown").to_owned() }),
     }
 }
 
@@ -71,30 +68,25 @@ pub fn finish(report: &Report, load: &BenchLoadArgs, meter: &Meter) -> Result<()
 pub fn leaders(topic: &Topic, partitions_wanted: Option<u32>) -> Result<Vec<Led>, ClientError> {
     let partitions = topic.partitions.len();
     if let Some(wanted) = partitions_wanted.filter(|wanted| *wanted as usize > partitions) {
-        return Err(ClientError::Partitions {
-            topic: topic.name.clone(),
-            partitions,
-            wanted,
-        });
+        return Err(ClientError::Partitions { topic: topic.name.clone(), partitions, wanted });
     }
     let used = partitions_wanted.map_or(partitions, |wanted| wanted as usize);
     let led = topic.partitions.iter().take(used).map(|partition| {
         if partition.leader_id < 0 {
-            return Err(ClientError::NoLeader {
-                topic: topic.name.clone(),
-                partition: partition.index,
-            });
+            return Err(ClientError::NoLeader { topic: topic.name.clone(), partition: partition.index });
         }
-        Ok(Led {
-            partition: partition.index,
-            leader_id: partition.leader_id,
-        })
+        Ok(Led { partition: partition.index, leader_id: partition.leader_id })
     });
     led.collect()
 }
 
 /// Asks again who leads what, until somebody does or `limit` is over, and moves connections there.
-pub fn follow_leaders(load: &BenchLoadArgs, lanes: &[LanePlan], meter: &Meter, limit: Duration) -> Result<(Cluster, Vec<LanePlan>), ClientError> {
+pub fn follow_leaders(
+    load: &BenchLoadArgs,
+    lanes: &[LanePlan],
+    meter: &Meter,
+    limit: Duration,
+) -> Result<(Cluster, Vec<LanePlan>), ClientError> {
     let deadline = Instant::now() + limit;
     loop {
         // Also the pause after an error, so that a server that refuses everything is not asked in a busy loop.
@@ -115,10 +107,7 @@ pub fn follow_leaders(load: &BenchLoadArgs, lanes: &[LanePlan], meter: &Meter, l
 /// Says where more connections were opened than asked for.
 pub fn note_connections(load: &BenchLoadArgs, lanes: usize) {
     if lanes > load.connections as usize {
-        eprintln!(
-            "{lanes} connections instead of {}: one to each leader.",
-            load.connections
-        );
+        eprintln!("{lanes} connections instead of {}: one to each leader.", load.connections);
     }
 }
 

@@ -16,9 +16,7 @@ pub enum ByteSizeError {
 /// Reads a size in bytes. K, M, G and T are powers of 1024, in either case; `KiB`, `MB` and the like mean the same.
 pub fn parse(text: &str) -> Result<u64, ByteSizeError> {
     let text = text.trim();
-    let digits = text
-        .find(|character: char| !character.is_ascii_digit())
-        .unwrap_or(text.len());
+    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let shift = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
@@ -32,9 +30,7 @@ pub fn parse(text: &str) -> Result<u64, ByteSizeError> {
         return Err(ByteSizeError::IllFormed);
     }
     let number: u64 = number.parse().map_err(|_| ByteSizeError::TooLarge)?;
-    number
-        .checked_mul(1 << shift)
-        .ok_or(ByteSizeError::TooLarge)
+    number.checked_mul(1 << shift).ok_or(ByteSizeError::TooLarge)
 }
 
 /// The same for sizes that Kafka carries in 31 bits; at least 1.

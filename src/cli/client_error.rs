@@ -14,13 +14,17 @@ use crate::wire::writer::EncodeError;
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// Nobody is there.
-    #[error("nothing listens on {address}: is the server running? Start it with `alluvium serve`, or name another with --bootstrap")]
+    #[error(
+        "nothing listens on {address}: is the server running? Start it with `alluvium serve`, or name another with --bootstrap"
+    )]
     Refused {
         /// Where.
         address: Address,
     },
     /// The host has no address, or no way leads there.
-    #[error("cannot connect to {address}: {source}; check the host in --bootstrap, and what the server has as --advertise")]
+    #[error(
+        "cannot connect to {address}: {source}; check the host in --bootstrap, and what the server has as --advertise"
+    )]
     Unreachable {
         /// Where.
         address: Address,
@@ -28,7 +32,9 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The connection ended before the answer.
-    #[error("{address} closed the connection while {api} was asked: is that port Kafka's protocol without TLS? Its log says more")]
+    #[error(
+        "{address} closed the connection while {api} was asked: is that port Kafka's protocol without TLS? Its log says more"
+    )]
     Closed {
         /// Who.
         address: Address,
@@ -56,7 +62,9 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The server lacks the API, or all versions of it that this client has.
-    #[error("{address} serves {api} in versions {min} to {max}, and this client needs {ours_min} to {ours_max}: one of the two is too old")]
+    #[error(
+        "{address} serves {api} in versions {min} to {max}, and this client needs {ours_min} to {ours_max}: one of the two is too old"
+    )]
     Version {
         /// Who.
         address: Address,
@@ -133,6 +141,14 @@ pub enum ClientError {
         /// What the first one was.
         first: String,
     },
+    /// This machine.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
     /// A file of this command.
     #[error("{path}: {source}")]
     File {
@@ -158,19 +174,11 @@ impl ClientError {
     pub fn of_io(address: &Address, api_key: ApiKey, limit_seconds: u64, source: io::Error) -> Self {
         let (address, api) = (address.clone(), api_key.name());
         match source.kind() {
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
-                Self::Closed { address, api }
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Self::Closed { address, api },
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                Self::TimedOut { address, api, seconds: limit_seconds }
             }
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::TimedOut {
-                address,
-                api,
-                seconds: limit_seconds,
-            },
-            _ => Self::Broken {
-                address,
-                api,
-                source,
-            },
+            _ => Self::Broken { address, api, source },
         }
     }
 
@@ -179,11 +187,7 @@ impl ClientError {
         if code == 0 {
             return Ok(());
         }
-        Err(Self::Refusal {
-            api: api_key.name(),
-            code,
-            message: message.map(str::to_owned),
-        })
+        Err(Self::Refusal { api: api_key.name(), code, message: message.map(str::to_owned) })
     }
 
     /// Whether the server answered with this error.

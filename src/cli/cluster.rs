@@ -56,22 +56,15 @@ pub struct Partition {
 impl Cluster {
     /// Connects to the first bootstrap address that answers, and learns the brokers.
     pub fn connect(bootstrap: &[Address], limit: Duration) -> Result<Self, ClientError> {
-        let mut first = Err(ClientError::Refused {
-            address: Address::new("127.0.0.1", super::address::KAFKA_PORT),
-        });
+        let mut first = Err(ClientError::Refused { address: Address::new("127.0.0.1", super::address::KAFKA_PORT) });
         for address in bootstrap {
             first = Connection::connect(address, limit);
             if first.is_ok() {
                 break;
             }
         }
-        let mut cluster = Self {
-            limit,
-            first: first?,
-            brokers: BTreeMap::new(),
-            controller_id: -1,
-            connections: BTreeMap::new(),
-        };
+        let mut cluster =
+            Self { limit, first: first?, brokers: BTreeMap::new(), controller_id: -1, connections: BTreeMap::new() };
         cluster.topics(Some(&[]))?;
         Ok(cluster)
     }
@@ -80,22 +73,14 @@ impl Cluster {
     pub fn topics(&mut self, names: Option<&[&str]>) -> Result<Vec<Topic>, ClientError> {
         let api_key = ApiKey::Metadata;
         let version = self.first.version(api_key, METADATA_VERSION_MAX)?;
-        let topic = |name: &&'_ str| MetadataRequestTopic {
-            name: Some(*name),
-            topic_id: Uuid::ZERO,
-        };
-        let request = MetadataRequest {
-            topics: names.map(|names| names.iter().map(topic).collect()),
+                let request = MetadataRequest {
+            topics: names.map(|names| names.iter().map(|name| by_name(name)).collect()),
             // Versions before 4 have no such field and always allow it, which the encoder insists on.
             allow_auto_topic_creation: version < 4,
             ..MetadataRequest::default()
         };
-        let response = self.first.call(
-            api_key,
-            version,
-            |out, version| request.encode(out, version),
-            MetadataResponse::decode,
-        )?;
+        let response =
+            self.first.call(api_key, version, |out, version| request.encode(out, version), MetadataResponse::decode)?;
         ClientError::check(api_key, response.error_code, None)?;
         self.controller_id = response.controller_id;
         self.brokers = response
@@ -115,14 +100,9 @@ impl Cluster {
         let missing = || ClientError::Refusal {
             api: ApiKey::Metadata.name(),
             code: crate::wire::error_code::ErrorCode::UnknownTopicOrPartition.code(),
-            message: Some(format!(
-                "there is no topic {name}; `alluvium topic list` shows those there are"
-            )),
+            message: Some(format!("there is no topic {name}; `alluvium topic list` shows those there are")),
         };
-        let topic = topics
-            .into_iter()
-            .find(|topic| topic.name == name)
-            .ok_or_else(missing)?;
+        let topic = topics.into_iter().find(|topic| topic.name == name).ok_or_else(missing)?;
         if topic.partitions.is_empty() {
             if topic.error_code == crate::wire::error_code::ErrorCode::UnknownTopicOrPartition.code() {
                 return Err(missing());
@@ -198,6 +178,10 @@ impl Topic {
             partitions,
         }
     }
+}
+
+fn by_name(name: &str) -> MetadataRequestTopic<'_> {
+    MetadataRequestTopic { name: Some(name), topic_id: Uuid::ZERO }
 }
 
 /// Version 13 adds only an error for a whole answer; 12 asks by name or id.

@@ -62,10 +62,7 @@ impl Connection {
         let ours = KAFKA_RANGES.iter().find(|range| range.key == api_key);
         let ours_min = ours.map_or(0, |range| range.min);
         let ours_max = ours.map_or(0, |range| range.max).min(ours_max);
-        let theirs = self
-            .served
-            .iter()
-            .find(|served| served.api_key == api_key.key());
+        let theirs = self.served.iter().find(|served| served.api_key == api_key.key());
         let (min, max) = theirs.map_or((-1, -1), |served| (served.min, served.max));
         let version = ours_max.min(max);
         if version < ours_min.max(min) {
@@ -92,14 +89,8 @@ impl Connection {
         self.correlation_id = self.correlation_id.wrapping_add(1);
         self.request.clear();
         let api = api_key.name();
-        encode_request(
-            &mut self.request,
-            api_key,
-            version,
-            self.correlation_id,
-            |out| encode(out, version),
-        )
-        .map_err(|source| ClientError::Encode { api, source })?;
+        encode_request(&mut self.request, api_key, version, self.correlation_id, |out| encode(out, version))
+            .map_err(|source| ClientError::Encode { api, source })?;
         if let Err(error) = self.exchange() {
             // Eight ASCII bytes instead of a length are an HTTP or TLS server's.
             if error.kind() == io::ErrorKind::InvalidData {
@@ -119,11 +110,7 @@ impl Connection {
             }
             Err(error) => Err(error),
         };
-        answer.map_err(|source| ClientError::Decode {
-            address: self.address.clone(),
-            api,
-            source,
-        })
+        answer.map_err(|source| ClientError::Decode { address: self.address.clone(), api, source })
     }
 
     /// The socket, for those who go on by themselves. No answer is outstanding.
@@ -135,13 +122,11 @@ impl Connection {
         self.stream.write_all(&self.request)?;
         let mut prefix = [0; FRAME_PREFIX_BYTES];
         self.stream.read_exact(&mut prefix)?;
-        let length = frame::frame_length(prefix, RESPONSE_BYTES_MAX)
-            .map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        let length =
+            frame::frame_length(prefix, RESPONSE_BYTES_MAX).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
         self.response.clear();
         // Grows with what arrives, so that a wrong length costs no memory.
-        let read = Read::by_ref(&mut self.stream)
-            .take(length as u64)
-            .read_to_end(&mut self.response)?;
+        let read = Read::by_ref(&mut self.stream).take(length as u64).read_to_end(&mut self.response)?;
         if read < length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -197,24 +182,14 @@ pub fn encode_request(
     encode: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
     let open = frame::begin_request_frame(out);
-    let header = RequestHeader {
-        api_key,
-        api_version,
-        correlation_id,
-        client_id: Some("alluvium"),
-        body_start: 0,
-    };
+    let header = RequestHeader { api_key, api_version, correlation_id, client_id: Some("alluvium"), body_start: 0 };
     header.encode(out)?;
     encode(out)?;
     open.end(out)
 }
 
 /// Reads the header of a response; returns the correlation id.
-pub fn read_response_header(
-    reader: &mut Reader<'_>,
-    api_key: ApiKey,
-    version: i16,
-) -> Result<i32, DecodeError> {
+pub fn read_response_header(reader: &mut Reader<'_>, api_key: ApiKey, version: i16) -> Result<i32, DecodeError> {
     let correlation_id = reader.int32("correlation_id")?;
     if api_key.response_header_version(version) >= 1 {
         reader.skip_tagged_fields()?;
@@ -223,10 +198,7 @@ pub fn read_response_header(
 }
 
 fn connect_stream(address: &Address, limit: Duration) -> Result<TcpStream, ClientError> {
-    let unreachable = |source| ClientError::Unreachable {
-        address: address.clone(),
-        source,
-    };
+    let unreachable = |source| ClientError::Unreachable { address: address.clone(), source };
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for socket_address in address.resolve().map_err(unreachable)? {
         match TcpStream::connect_timeout(&socket_address, limit) {
@@ -280,11 +252,7 @@ mod tests {
         use crate::wire::messages::api_versions_response::ApiVersion;
         let response = ApiVersionsResponse {
             error_code: code,
-            api_keys: vec![ApiVersion {
-                api_key: ApiKey::ApiVersions.key(),
-                min_version: 0,
-                max_version: max,
-            }],
+            api_keys: vec![ApiVersion { api_key: ApiKey::ApiVersions.key(), min_version: 0, max_version: max }],
             ..ApiVersionsResponse::default()
         };
         let mut out = Vec::new();

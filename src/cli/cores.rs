@@ -20,9 +20,7 @@ pub enum CoresWanted {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CoresError {
     /// Neither a count nor a list.
-    #[error(
-        "write how many (2), or which ones as `lscpu -e` numbers them (0,2,4-7; one alone: 3-3)"
-    )]
+    #[error("write how many (2), or which ones as `lscpu -e` numbers them (0,2,4-7; one alone: 3-3)")]
     IllFormed,
     /// Not so many.
     #[error("{wanted} cores are asked for, but this process may use {usable} processors")]
@@ -57,11 +55,7 @@ impl FromStr for CoresWanted {
 
     fn from_str(text: &str) -> Result<Self, CoresError> {
         if let Ok(count) = text.trim().parse::<usize>() {
-            return if (1..=CORES_MAX).contains(&count) {
-                Ok(Self::Count(count))
-            } else {
-                Err(CoresError::IllFormed)
-            };
+            return if (1..=CORES_MAX).contains(&count) { Ok(Self::Count(count)) } else { Err(CoresError::IllFormed) };
         }
         let list = parse_list(text).ok_or(CoresError::IllFormed)?;
         if list.is_empty() {
@@ -76,20 +70,14 @@ pub fn usable_processors() -> Vec<Processor> {
     let mut processors: Vec<_> = core_affinity::get_core_ids()
         .unwrap_or_default()
         .into_iter()
-        .map(|core| Processor {
-            number: core.id,
-            first_sibling: first_sibling(core.id),
-        })
+        .map(|core| Processor { number: core.id, first_sibling: first_sibling(core.id) })
         .collect();
     processors.sort_by_key(|processor| processor.number);
     processors
 }
 
 /// Chooses processors: as wanted, or else one of each physical core, [`CORES_DEFAULT_MAX`] at most.
-pub fn choose(
-    wanted: Option<&CoresWanted>,
-    usable: &[Processor],
-) -> Result<Vec<usize>, CoresError> {
+pub fn choose(wanted: Option<&CoresWanted>, usable: &[Processor]) -> Result<Vec<usize>, CoresError> {
     if usable.is_empty() && !matches!(wanted, Some(CoresWanted::List(_))) {
         return Err(CoresError::Unknown);
     }
@@ -102,17 +90,11 @@ pub fn choose(
         Some(CoresWanted::Count(count)) => {
             // Second hardware threads come last: they add less than a core does.
             let mut chosen = one_of_each_core(usable);
-            let rest = usable
-                .iter()
-                .map(|processor| processor.number)
-                .filter(|number| !chosen.contains(number));
+            let rest = usable.iter().map(|processor| processor.number).filter(|number| !chosen.contains(number));
             let rest: Vec<_> = rest.collect();
             chosen.extend(rest);
             if *count > chosen.len() {
-                return Err(CoresError::TooMany {
-                    wanted: *count,
-                    usable: chosen.len(),
-                });
+                return Err(CoresError::TooMany { wanted: *count, usable: chosen.len() });
             }
             chosen.truncate(*count);
             Ok(chosen)
@@ -131,19 +113,12 @@ pub fn choose(
 
 fn one_of_each_core(usable: &[Processor]) -> Vec<usize> {
     let mut seen = BTreeSet::new();
-    usable
-        .iter()
-        .filter(|processor| seen.insert(processor.first_sibling))
-        .map(|processor| processor.number)
-        .collect()
+    usable.iter().filter(|processor| seen.insert(processor.first_sibling)).map(|processor| processor.number).collect()
 }
 
 fn first_sibling(processor: usize) -> usize {
     let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
-    fs::read_to_string(path)
-        .ok()
-        .and_then(|text| parse_list(&text)?.into_iter().min())
-        .unwrap_or(processor)
+    fs::read_to_string(path).ok().and_then(|text| parse_list(&text)?.into_iter().min()).unwrap_or(processor)
 }
 
 /// Reads `0,2,4-7`, as the kernel and `taskset` write it. `None` where it is something else or has a number twice.
@@ -173,10 +148,7 @@ mod tests {
     use super::*;
 
     fn machine(siblings: &[usize]) -> Vec<Processor> {
-        let number = |(number, &first_sibling)| Processor {
-            number,
-            first_sibling,
-        };
+        let number = |(number, &first_sibling)| Processor { number, first_sibling };
         siblings.iter().enumerate().map(number).collect()
     }
 
@@ -230,15 +202,9 @@ mod tests {
         let (wanted, usable_count) = (3, 2);
         assert_eq!(
             choose(Some(&CoresWanted::Count(wanted)), &usable),
-            Err(CoresError::TooMany {
-                wanted,
-                usable: usable_count
-            })
+            Err(CoresError::TooMany { wanted, usable: usable_count })
         );
-        assert_eq!(
-            choose(Some(&CoresWanted::List(vec![0, 9])), &usable),
-            Err(CoresError::NotUsable { processor: 9 })
-        );
+        assert_eq!(choose(Some(&CoresWanted::List(vec![0, 9])), &usable), Err(CoresError::NotUsable { processor: 9 }));
         assert_eq!(choose(None, &[]), Err(CoresError::Unknown));
     }
 }

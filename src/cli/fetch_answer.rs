@@ -118,10 +118,7 @@ mod tests {
                     partition_index: 3,
                     error_code,
                     high_watermark: 1000,
-                    aborted_transactions: Some(vec![AbortedTransaction {
-                        producer_id: 1,
-                        first_offset: 2,
-                    }]),
+                    aborted_transactions: Some(vec![AbortedTransaction { producer_id: 1, first_offset: 2 }]),
                     records,
                     ..PartitionData::default()
                 }],

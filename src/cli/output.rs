@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A table without lines, so that `grep` and `awk` can read it; columns named in `right` hold numbers.
 pub fn table(header: &[&str], right: &[usize], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
-    table.load_preset(NOTHING);
+    table.load_style(NOTHING);
     table.set_header(header.iter().copied());
     table.add_rows(rows);
     for &index in right {

@@ -15,9 +15,7 @@ use super::connection;
 use crate::wire::api_keys::ApiKey;
 use crate::wire::error_code::ErrorCode;
 use crate::wire::frame::{self, FRAME_PREFIX_BYTES};
-use crate::wire::messages::produce_request::{
-    PartitionProduceData, ProduceRequest, TopicProduceData,
-};
+use crate::wire::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
 use crate::wire::messages::produce_response::ProduceResponse;
 use crate::wire::reader::{DecodeError, Reader};
 use crate::wire::writer::EncodeError;
@@ -97,19 +95,14 @@ impl RequestTemplate {
                 name: topic,
                 partition_data: partitions
                     .iter()
-                    .map(|&index| PartitionProduceData {
-                        index,
-                        records: Some(batch),
-                    })
+                    .map(|&index| PartitionProduceData { index, records: Some(batch) })
                     .collect(),
                 ..TopicProduceData::default()
             }],
             ..ProduceRequest::default()
         };
         let mut frame = Vec::new();
-        connection::encode_request(&mut frame, ApiKey::Produce, version, 0, |out| {
-            request.encode(out, version)
-        })?;
+        connection::encode_request(&mut frame, ApiKey::Produce, version, 0, |out| request.encode(out, version))?;
         let bytes = frame.len();
         let mut pieces = Vec::with_capacity(partitions.len() + 1);
         let mut rest = frame.as_slice();
@@ -121,11 +114,7 @@ impl RequestTemplate {
             rest = &rest[at + batch.len()..];
         }
         pieces.push(rest.to_vec());
-        Ok(Self {
-            batch_count: partitions.len(),
-            pieces,
-            bytes,
-        })
+        Ok(Self { batch_count: partitions.len(), pieces, bytes })
     }
 
     fn set_correlation_id(&mut self, correlation_id: i32) {
@@ -156,7 +145,14 @@ impl RequestTemplate {
 
 impl ProduceLane {
     /// A lane over a connected socket with no answer outstanding.
-    pub fn new(stream: TcpStream, version: i16, acks: i16, templates: Vec<RequestTemplate>, in_flight_max: usize, schedule: Option<Schedule>) -> io::Result<Self> {
+    pub fn new(
+        stream: TcpStream,
+        version: i16,
+        acks: i16,
+        templates: Vec<RequestTemplate>,
+        in_flight_max: usize,
+        schedule: Option<Schedule>,
+    ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
@@ -179,9 +175,9 @@ impl ProduceLane {
         &self.stream
     }
 
-    /// Whether the socket is full, so that only its becoming writable helps.
+    /// Whether the socket's becoming writable is what the lane waits for: it is full, or nobody answers.
     pub const fn wants_write(&self) -> bool {
-        self.sending.is_some()
+        self.sending.is_some() || (self.acks == 0 && self.schedule.is_none())
     }
 
     /// When the next request is due, where a schedule says so and there is room for it.
@@ -192,7 +188,8 @@ impl ProduceLane {
 
     /// Sends as much as window, schedule and socket allow.
     pub fn send(&mut self, batch: &PrebuiltBatch, meter: &Meter) -> Result<(), LaneEnd> {
-        loop {
+        // Without answers the window never fills: then other connections and the end of the load need their turn.
+        for _ in 0..SENDS_A_TURN_MAX.max(self.in_flight_max) * 2 {
             if self.sending.is_none() && !self.begin() {
                 return Ok(());
             }
@@ -216,17 +213,21 @@ impl ProduceLane {
                     meter.count((batch.bytes.len() * template.batch_count) as u64);
                 } else {
                     let correlation_id = self.correlation_id;
-                    self.in_flight.push_back(InFlight {
-                        correlation_id,
-                        since,
-                    });
+                    self.in_flight.push_back(InFlight { correlation_id, since });
                 }
             }
         }
+        Ok(())
     }
 
     /// Takes all answers that have arrived.
-    pub fn receive(&mut self, batch: &PrebuiltBatch, meter: &Meter, latencies: &mut Histogram<u64>, on_acknowledged: Option<OnAcknowledged<'_>>) -> Result<(), LaneEnd> {
+    pub fn receive(
+        &mut self,
+        batch: &PrebuiltBatch,
+        meter: &Meter,
+        latencies: &mut Histogram<u64>,
+        on_acknowledged: Option<OnAcknowledged<'_>>,
+    ) -> Result<(), LaneEnd> {
         loop {
             let free = self.received.get_mut(self.received_bytes..).unwrap_or_default();
             let free_bytes = free.len();
@@ -267,32 +268,31 @@ impl ProduceLane {
         if let Some(request) = self.templates.get_mut(template) {
             request.set_correlation_id(self.correlation_id);
         }
-        self.sending = Some(Sending {
-            template,
-            position: 0,
-            since,
-        });
+        self.sending = Some(Sending { template, position: 0, since });
         true
     }
 
-    fn take_answers(&mut self, batch: &PrebuiltBatch, meter: &Meter, latencies: &mut Histogram<u64>, on_acknowledged: Option<OnAcknowledged<'_>>) -> Result<(), LaneEnd> {
+    fn take_answers(
+        &mut self,
+        batch: &PrebuiltBatch,
+        meter: &Meter,
+        latencies: &mut Histogram<u64>,
+        on_acknowledged: Option<OnAcknowledged<'_>>,
+    ) -> Result<(), LaneEnd> {
         let bytes_max = self.received.len() - FRAME_PREFIX_BYTES;
         let mut start = 0;
         let mut leader_moved = false;
         while let Some(prefix) = self.received.get(start..self.received_bytes).and_then(|rest| rest.first_chunk()) {
             let length = frame::frame_length(*prefix, bytes_max as u32).map_err(|_| LaneEnd::NotAnAnswer(None))?;
             let body_start = start + FRAME_PREFIX_BYTES;
-            let Some(body) = self.received.get(body_start..self.received_bytes).and_then(|rest| rest.get(..length)) else {
+            let Some(body) = self.received.get(body_start..self.received_bytes).and_then(|rest| rest.get(..length))
+            else {
                 break;
             };
             let Some(asked) = self.in_flight.pop_front() else {
                 return Err(LaneEnd::NotAnAnswer(None));
             };
-            let answer = Answer {
-                batch,
-                meter,
-                on_acknowledged,
-            };
+            let answer = Answer { batch, meter, on_acknowledged };
             leader_moved |= answer.take(body, self.version, asked.correlation_id)?;
             if meter.is_timing() {
                 bench_meter::record(latencies, asked.since.elapsed());
@@ -373,6 +373,8 @@ impl std::fmt::Display for LaneEnd {
     }
 }
 
+/// Writes on one connection before the others have their turn, where no window bounds them.
+const SENDS_A_TURN_MAX: usize = 16;
 /// After length, key and version.
 const CORRELATION_ID_AT: usize = 8;
 const PRODUCE_TIMEOUT_MS: i32 = 30_000;
@@ -382,13 +384,15 @@ const RECEIVE_BYTES: usize = 256 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::compression::Compression;
 
     #[test]
     fn templates_give_back_the_whole_request() {
-        let batch = PrebuiltBatch::build(2000, 100, 0, 3);
+        let batch = PrebuiltBatch::build(2000, 100, Compression::None, 0, 3).expect("no compressor");
         for version in [3, 8, 9, 12] {
             for partitions in [&[7][..], &[0, 1, 2]] {
-                let mut template = RequestTemplate::build(version, "topic", 1, partitions, &batch.bytes).expect("short");
+                let mut template =
+                    RequestTemplate::build(version, "topic", 1, partitions, &batch.bytes).expect("short");
                 template.set_correlation_id(0x0102_0304);
                 let name = format!("version {version}, {partitions:?}");
                 let whole: Vec<u8> = template.slices(&batch.bytes, 0).concat();

@@ -14,6 +14,7 @@ use super::address::{Address, KAFKA_PORT};
 use super::args::{Durability, ServeArgs};
 use super::byte_size;
 use super::cores::{self, CORES_MAX, CoresError, Processor};
+use crate::ring::ring_mask::RingMask;
 
 /// All that the server needs to know, resolved once and handed down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +41,8 @@ pub struct ServeOptions {
     pub log_filter: Resolved<String>,
     /// How long an idle core polls before it sleeps.
     pub spin_us: Resolved<u32>,
-    /// Names of kernel features to do without, with commas between them.
-    pub ring_mask: Resolved<String>,
+    /// Kernel features to do without.
+    pub ring_mask: Resolved<RingMask>,
 }
 
 /// A value and where it comes from.
@@ -134,15 +135,8 @@ fn boot(_options: &ServeOptions) -> Result<(), ServeError> {
 impl ServeOptions {
     /// Fills in what the command line leaves open, and checks what flags say about each other.
     pub fn resolve(args: &ServeArgs, machine: &Machine) -> Result<Self, ServeError> {
-        let source = if args.cores.is_some() {
-            Source::Flag
-        } else {
-            Source::Machine
-        };
-        let cores = Resolved {
-            value: cores::choose(args.cores.as_ref(), &machine.processors)?,
-            source,
-        };
+        let source = if args.cores.is_some() { Source::Flag } else { Source::Machine };
+        let cores = Resolved { value: cores::choose(args.cores.as_ref(), &machine.processors)?, source };
         let listen = resolve_listen(args, cores.value.len())?;
         let advertise = resolve_advertise(args, &listen, cores.value.len())?;
         let data_dirs = match args.data_dirs.as_slice() {
@@ -178,7 +172,7 @@ impl ServeOptions {
             clamp_replication: Resolved::or(args.clamp_replication.then_some(true), false),
             log_filter: Resolved::or(args.log.clone(), "info".to_owned()),
             spin_us: Resolved::or(args.spin_us, 0),
-            ring_mask: Resolved::or(args.ring_mask.clone(), String::new()),
+            ring_mask: Resolved::or(args.ring_mask, RingMask::NONE),
         })
     }
 }
@@ -186,17 +180,15 @@ impl ServeOptions {
 /// One option a line: `key = value (source)`.
 impl fmt::Display for ServeOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = |key: &str, value: &dyn fmt::Display, source: Source| {
-            writeln!(formatter, "{key} = {value} ({source})")
-        };
+        let mut line =
+            |key: &str, value: &dyn fmt::Display, source: Source| writeln!(formatter, "{key} = {value} ({source})");
         let cores: Vec<_> = self.cores.value.iter().map(usize::to_string).collect();
-        let dirs: Vec<_> = self.data_dirs.value.iter();
-        let dirs: Vec<_> = dirs.map(|dir| dir.display().to_string()).collect();
+        let dirs: Vec<_> = self.data_dirs.value.iter().map(|dir| dir.display().to_string()).collect();
         let durability = self.durability.value.name();
         let memory = byte_size::display(self.memory_bytes.value);
-        let mask = match self.ring_mask.value.as_str() {
-            "" => "none",
-            mask => mask,
+        let mask = match self.ring_mask.value {
+            RingMask::NONE => "none".to_owned(),
+            mask => mask.to_string(),
         };
         line("listen", &self.listen.value, self.listen.source)?;
         line("advertise", &self.advertise.value, self.advertise.source)?;
@@ -247,18 +239,12 @@ impl fmt::Display for Source {
 impl Machine {
     /// Asks the kernel.
     pub fn read() -> Self {
-        let total = fs::read_to_string("/proc/meminfo")
-            .ok()
-            .and_then(|text| meminfo_total_bytes(&text))
-            .unwrap_or(0);
+        let total = fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_total_bytes(&text)).unwrap_or(0);
         let group = fs::read_to_string("/sys/fs/cgroup/memory.max")
             .ok()
             .and_then(|text| text.trim().parse().ok())
             .unwrap_or(u64::MAX);
-        Self {
-            processors: cores::usable_processors(),
-            memory_bytes: total.min(group),
-        }
+        Self { processors: cores::usable_processors(), memory_bytes: total.min(group) }
     }
 }
 
@@ -270,14 +256,8 @@ fn resolve_listen(args: &ServeArgs, cores: usize) -> Result<Resolved<SocketAddr>
         first.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     });
     match resolved {
-        Ok(value) => Ok(Resolved {
-            value,
-            source: address.source,
-        }),
-        Err(source) => Err(ServeError::Listen {
-            address: address.value,
-            source,
-        }),
+        Ok(value) => Ok(Resolved { value, source: address.source }),
+        Err(source) => Err(ServeError::Listen { address: address.value, source }),
     }
 }
 
@@ -308,10 +288,7 @@ fn resolve_advertise(
         Some(address) => address.host.clone(),
         None => listen.value.ip().to_string(),
     };
-    Ok(Resolved {
-        value: Address::new(&host, port),
-        source: Source::From("--listen"),
-    })
+    Ok(Resolved { value: Address::new(&host, port), source: Source::From("--listen") })
 }
 
 fn check_ports(flag: &'static str, port: u16, cores: usize) -> Result<(), ServeError> {
@@ -345,14 +322,8 @@ mod tests {
     use crate::cli::args::Advertise;
 
     fn machine() -> Machine {
-        let processor = |number| Processor {
-            number,
-            first_sibling: number,
-        };
-        Machine {
-            processors: (0..4).map(processor).collect(),
-            memory_bytes: 16 << 30,
-        }
+        let processor = |number| Processor { number, first_sibling: number };
+        Machine { processors: (0..4).map(processor).collect(), memory_bytes: 16 << 30 }
     }
 
     fn resolve(args: &ServeArgs) -> Result<ServeOptions, String> {
@@ -380,10 +351,7 @@ mod tests {
     fn flags_win() {
         let args = ServeArgs {
             listen: Some(Address::new("::1", 19092)),
-            advertise: Some(Advertise {
-                host: "a.example".to_owned(),
-                port: None,
-            }),
+            advertise: Some(Advertise { host: "a.example".to_owned(), port: None }),
             cores: Some("2-3".parse().expect("list")),
             memory: Some(512 << 20),
             settings: vec![("num.partitions".to_owned(), "8".to_owned())],
@@ -397,31 +365,19 @@ mod tests {
             "memory = 512M (flag)",
             "num.partitions = 8 (flag)",
         ] {
-            assert!(
-                printed.lines().any(|printed| printed == line),
-                "{line}:\n{printed}"
-            );
+            assert!(printed.lines().any(|printed| printed == line), "{line}:\n{printed}");
         }
     }
 
     #[test]
     fn what_cannot_be_is_refused() {
-        let past_the_ports = ServeArgs {
-            listen: Some(Address::new("127.0.0.1", 65533)),
-            ..ServeArgs::default()
-        };
-        let twice = ServeArgs {
-            data_dirs: vec!["/a".into(), "/b".into(), "/a".into()],
-            ..ServeArgs::default()
-        };
+        let past_the_ports = ServeArgs { listen: Some(Address::new("127.0.0.1", 65533)), ..ServeArgs::default() };
+        let twice = ServeArgs { data_dirs: vec!["/a".into(), "/b".into(), "/a".into()], ..ServeArgs::default() };
         for (args, hint) in [(past_the_ports, "65535"), (twice, "/a is given twice")] {
             let error = resolve(&args).expect_err(hint);
             assert!(error.contains(hint), "{error}");
         }
-        let last_ports = ServeArgs {
-            listen: Some(Address::new("127.0.0.1", 65532)),
-            ..ServeArgs::default()
-        };
+        let last_ports = ServeArgs { listen: Some(Address::new("127.0.0.1", 65532)), ..ServeArgs::default() };
         assert!(resolve(&last_ports).is_ok());
     }
 
@@ -429,18 +385,9 @@ mod tests {
     fn memory_follows_the_machine() {
         let gib = 1 << 30;
         let mib = 1 << 20;
-        let cases = [
-            (0, 2, 256 * mib),
-            (gib, 1, 128 * mib),
-            (16 * gib, 4, 2 * gib),
-            (1024 * gib, 16, 16 * gib),
-        ];
+        let cases = [(0, 2, 256 * mib), (gib, 1, 128 * mib), (16 * gib, 4, 2 * gib), (1024 * gib, 16, 16 * gib)];
         for (machine_bytes, cores, bytes) in cases {
-            assert_eq!(
-                default_memory_bytes(machine_bytes, cores),
-                bytes,
-                "{machine_bytes} {cores}"
-            );
+            assert_eq!(default_memory_bytes(machine_bytes, cores), bytes, "{machine_bytes} {cores}");
         }
         let meminfo = "MemTotal:       24689412 kB\nMemFree: 1 kB\n";
         assert_eq!(meminfo_total_bytes(meminfo), Some(24_689_412 * 1024));

@@ -9,19 +9,13 @@ use super::client_error::ClientError;
 use super::cluster::{Cluster, Topic};
 use super::connection::Connection;
 use crate::wire::api_keys::ApiKey;
-use crate::wire::messages::create_topics_request::{
-    CreatableTopic, CreatableTopicConfig, CreateTopicsRequest,
-};
+use crate::wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig, CreateTopicsRequest};
 use crate::wire::messages::create_topics_response::CreateTopicsResponse;
 use crate::wire::messages::delete_topics_request::{DeleteTopicState, DeleteTopicsRequest};
 use crate::wire::messages::delete_topics_response::DeleteTopicsResponse;
-use crate::wire::messages::describe_configs_request::{
-    DescribeConfigsRequest, DescribeConfigsResource,
-};
+use crate::wire::messages::describe_configs_request::{DescribeConfigsRequest, DescribeConfigsResource};
 use crate::wire::messages::describe_configs_response::DescribeConfigsResponse;
-use crate::wire::messages::list_offsets_request::{
-    ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic,
-};
+use crate::wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use crate::wire::messages::list_offsets_response::ListOffsetsResponse;
 use crate::wire::uuid::Uuid;
 
@@ -57,13 +51,7 @@ pub fn create(cluster: &mut Cluster, new: &NewTopic<'_>, limit: Duration) -> Res
             num_partitions: new.partitions.unwrap_or(-1),
             replication_factor: new.replication_factor,
             assignments: Vec::new(),
-            configs: configs
-                .iter()
-                .map(|(name, value)| CreatableTopicConfig {
-                    name,
-                    value: Some(value),
-                })
-                .collect(),
+            configs: configs.iter().map(|(name, value)| CreatableTopicConfig { name, value: Some(value) }).collect(),
         }],
         timeout_ms: timeout_ms(limit),
         validate_only: false,
@@ -71,12 +59,8 @@ pub fn create(cluster: &mut Cluster, new: &NewTopic<'_>, limit: Duration) -> Res
     let api_key = ApiKey::CreateTopics;
     let controller = cluster.controller()?;
     let version = controller.version(api_key, i16::MAX)?;
-    let response = controller.call(
-        api_key,
-        version,
-        |out, version| request.encode(out, version),
-        CreateTopicsResponse::decode,
-    )?;
+    let response =
+        controller.call(api_key, version, |out, version| request.encode(out, version), CreateTopicsResponse::decode)?;
     for topic in &response.topics {
         ClientError::check(api_key, topic.error_code, topic.error_message)?;
     }
@@ -92,10 +76,7 @@ pub fn wait_until_led(cluster: &mut Cluster, name: &str, limit: Duration) -> Res
         let pending = match cluster.topic(name) {
             Ok(topic) => match unready_partition(cluster, &topic) {
                 Ok(None) => return Ok(topic),
-                Ok(Some(partition)) => ClientError::NoLeader {
-                    topic: name.to_owned(),
-                    partition,
-                },
+                Ok(Some(partition)) => ClientError::NoLeader { topic: name.to_owned(), partition },
                 Err(error) => error,
             },
             Err(error @ ClientError::Refusal { .. }) => error,
@@ -113,24 +94,14 @@ pub fn delete(cluster: &mut Cluster, name: &str, limit: Duration) -> Result<(), 
     let api_key = ApiKey::DeleteTopics;
     let controller = cluster.controller()?;
     let version = controller.version(api_key, i16::MAX)?;
-    let mut request = DeleteTopicsRequest {
-        timeout_ms: timeout_ms(limit),
-        ..DeleteTopicsRequest::default()
-    };
+    let mut request = DeleteTopicsRequest { timeout_ms: timeout_ms(limit), ..DeleteTopicsRequest::default() };
     if version >= 6 {
-        request.topics.push(DeleteTopicState {
-            name: Some(name),
-            topic_id: Uuid::ZERO,
-        });
+        request.topics.push(DeleteTopicState { name: Some(name), topic_id: Uuid::ZERO });
     } else {
         request.topic_names.push(name);
     }
-    let response = controller.call(
-        api_key,
-        version,
-        |out, version| request.encode(out, version),
-        DeleteTopicsResponse::decode,
-    )?;
+    let response =
+        controller.call(api_key, version, |out, version| request.encode(out, version), DeleteTopicsResponse::decode)?;
     for topic in &response.responses {
         ClientError::check(api_key, topic.error_code, topic.error_message)?;
     }
@@ -138,7 +109,11 @@ pub fn delete(cluster: &mut Cluster, name: &str, limit: Duration) -> Result<(), 
 }
 
 /// The offset at a timestamp ([`EARLIEST`], [`LATEST`]) of each partition, from its leader.
-pub fn offsets(cluster: &mut Cluster, topic: &Topic, timestamp: i64) -> Result<BTreeMap<i32, OffsetAnswer>, ClientError> {
+pub fn offsets(
+    cluster: &mut Cluster,
+    topic: &Topic,
+    timestamp: i64,
+) -> Result<BTreeMap<i32, OffsetAnswer>, ClientError> {
     let mut by_leader: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for partition in &topic.partitions {
         let led = by_leader.entry(partition.leader_id).or_default();
@@ -177,10 +152,7 @@ pub fn overridden_configs(cluster: &mut Cluster, name: &str) -> Result<Vec<(Stri
     let mut configs = Vec::new();
     for result in &response.results {
         ClientError::check(api_key, result.error_code, result.error_message)?;
-        let own = result
-            .configs
-            .iter()
-            .filter(|config| config.config_source == SOURCE_TOPIC);
+        let own = result.configs.iter().filter(|config| config.config_source == SOURCE_TOPIC);
         configs.extend(own.map(|config| (config.name.to_owned(), config.value.map(str::to_owned))));
     }
     configs.sort();
@@ -194,9 +166,10 @@ fn unready_partition(cluster: &mut Cluster, topic: &Topic) -> Result<Option<i32>
         return Ok(Some(partition.index));
     }
     let answers = offsets(cluster, topic, LATEST)?;
-    let unready = topic.partitions.iter().find(|partition| {
-        !matches!(answers.get(&partition.index), Some(OffsetAnswer::Offset(_)))
-    });
+    let unready = topic
+        .partitions
+        .iter()
+        .find(|partition| !matches!(answers.get(&partition.index), Some(OffsetAnswer::Offset(_))));
     Ok(unready.map(|partition| partition.index))
 }
 
@@ -214,21 +187,13 @@ fn leader_offsets(
             name: topic,
             partitions: partitions
                 .iter()
-                .map(|&partition_index| ListOffsetsPartition {
-                    partition_index,
-                    current_leader_epoch: -1,
-                    timestamp,
-                })
+                .map(|&partition_index| ListOffsetsPartition { partition_index, current_leader_epoch: -1, timestamp })
                 .collect(),
         }],
         ..ListOffsetsRequest::default()
     };
-    let response = leader.call(
-        api_key,
-        version,
-        |out, version| request.encode(out, version),
-        ListOffsetsResponse::decode,
-    )?;
+    let response =
+        leader.call(api_key, version, |out, version| request.encode(out, version), ListOffsetsResponse::decode)?;
     let answers = response.topics.iter().flat_map(|topic| &topic.partitions);
     let read = answers.map(|partition| {
         let answer = match partition.error_code {

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::args::{
-    ConnectArgs, OutputFormat, TopicCommand, TopicCreateArgs, TopicDeleteArgs, TopicDescribeArgs,
-};
+use super::args::{ConnectArgs, OutputFormat, TopicCommand, TopicCreateArgs, TopicDeleteArgs, TopicDescribeArgs};
 use super::client_error::{self, ClientError};
 use super::cluster::{Cluster, Partition, Topic};
 use super::output;
@@ -121,9 +119,7 @@ fn delete(args: &TopicDeleteArgs) -> Result<(), ClientError> {
     let (mut cluster, limit) = connect(&args.connect)?;
     let deleted = match topic_admin::delete(&mut cluster, &args.name, limit) {
         Ok(()) => true,
-        Err(error) if args.if_exists && error.is_refusal(ErrorCode::UnknownTopicOrPartition) => {
-            false
-        }
+        Err(error) if args.if_exists && error.is_refusal(ErrorCode::UnknownTopicOrPartition) => false,
         Err(error) => return Err(error),
     };
     match args.connect.output {
@@ -160,18 +156,12 @@ impl Description {
         let configs = topic_admin::overridden_configs(cluster, &topic.name)?;
         let row = |partition: &Partition| PartitionRow {
             partition: partition.clone(),
-            address: cluster
-                .broker_address(partition.leader_id)
-                .map_or_else(|| "-".to_owned(), ToString::to_string),
+            address: cluster.broker_address(partition.leader_id).map_or_else(|| "-".to_owned(), ToString::to_string),
             earliest: earliest.remove(&partition.index),
             latest: latest.remove(&partition.index),
         };
         let rows = topic.partitions.iter().map(row).collect();
-        Ok(Self {
-            topic,
-            configs,
-            rows,
-        })
+        Ok(Self { topic, configs, rows })
     }
 
     fn print(&self) {
@@ -180,11 +170,7 @@ impl Description {
             .iter()
             .map(|(key, value)| format!("{key}={}", value.as_deref().unwrap_or("(secret)")))
             .collect();
-        let settings = if settings.is_empty() {
-            "none of its own".to_owned()
-        } else {
-            settings.join(" ")
-        };
+        let settings = if settings.is_empty() { "none of its own".to_owned() } else { settings.join(" ") };
         let head = format!(
             "topic {}  id {}  partitions {}  settings: {settings}",
             self.topic.name,
@@ -206,10 +192,7 @@ impl Description {
                 join(&row.partition.in_sync),
             ]
         });
-        let header = [
-            "PARTITION", "LEADER", "ADDRESS", "CORE", "EPOCH", "EARLIEST", "LATEST", "REPLICAS",
-            "IN-SYNC",
-        ];
+        let header = ["PARTITION", "LEADER", "ADDRESS", "CORE", "EPOCH", "EARLIEST", "LATEST", "REPLICAS", "IN-SYNC"];
         output::print_table(&output::table(&header, &[0, 1, 3, 4, 5, 6], rows));
     }
 
@@ -231,11 +214,8 @@ impl Description {
                 })
             })
             .collect();
-        let configs: serde_json::Map<_, _> = self
-            .configs
-            .iter()
-            .map(|(key, value)| (key.clone(), json!(value)))
-            .collect();
+        let configs: serde_json::Map<_, _> =
+            self.configs.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
         json!({
             "topic": self.topic.name,
             "topic_id": self.topic.topic_id.to_string(),

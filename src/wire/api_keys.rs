@@ -81,11 +81,7 @@ impl ApiKey {
     ///
     /// ApiVersions always has the oldest: a client reads that answer before it knows what the server speaks.
     pub const fn response_header_version(self, version: i16) -> i16 {
-        if self.is_flexible(version) && !matches!(self, Self::ApiVersions) {
-            1
-        } else {
-            0
-        }
+        if self.is_flexible(version) && !matches!(self, Self::ApiVersions) { 1 } else { 0 }
     }
 }
 
@@ -195,11 +191,7 @@ mod tests {
         assert!(KAFKA_RANGES.is_sorted_by_key(|range| range.key.key()));
         for range in KAFKA_RANGES {
             assert_eq!(ApiKey::from_key(range.key.key()), Some(range.key));
-            assert!(
-                range.min <= range.max && range.contains(range.max),
-                "{}",
-                range.key.name()
-            );
+            assert!(range.min <= range.max && range.contains(range.max), "{}", range.key.name());
         }
     }
 

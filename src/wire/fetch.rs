@@ -111,10 +111,7 @@ impl FetchFrame {
     /// The same into a frame that is used again, which saves its allocations. After an error its content means nothing.
     pub fn parse_into(&mut self, body: &[u8], version: i16) -> Result<(), DecodeError> {
         if !(VERSION_MIN..=VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "FetchRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "FetchRequest", version });
         }
         let flexible = version >= FLEXIBLE_MIN;
         let (mut topics, mut partitions, mut forgotten) = (
@@ -125,12 +122,7 @@ impl FetchFrame {
         topics.clear();
         partitions.clear();
         forgotten.clear();
-        *self = Self {
-            topics,
-            partitions,
-            forgotten,
-            ..Self::default()
-        };
+        *self = Self { topics, partitions, forgotten, ..Self::default() };
 
         let mut reader = Reader::new(body);
         if version < REPLICA_STATE_MIN {
@@ -176,21 +168,16 @@ impl FetchFrame {
         self.topics.reserve(topic_count);
         for _ in 0..topic_count {
             let topic = TopicRef::read(reader, "topic", version >= TOPIC_ID_MIN, flexible)?;
-            let partition_count =
-                reader.array_length("partitions", flexible, partition_bytes_min)?;
+            let partition_count = reader.array_length("partitions", flexible, partition_bytes_min)?;
             let first = self.partitions.len();
             self.partitions.reserve(partition_count);
             for _ in 0..partition_count {
-                self.partitions
-                    .push(FetchPartition::read(reader, topic, version)?);
+                self.partitions.push(FetchPartition::read(reader, topic, version)?);
             }
             if flexible {
                 reader.skip_tagged_fields()?;
             }
-            self.topics.push(FetchTopic {
-                topic,
-                partitions: first..self.partitions.len(),
-            });
+            self.topics.push(FetchTopic { topic, partitions: first..self.partitions.len() });
         }
         Ok(())
     }
@@ -203,10 +190,7 @@ impl FetchFrame {
             let partition_count = reader.array_length("partitions", flexible, 4)?;
             self.forgotten.reserve(partition_count);
             for _ in 0..partition_count {
-                self.forgotten.push(ForgottenPartition {
-                    topic,
-                    partition: reader.int32("partitions")?,
-                });
+                self.forgotten.push(ForgottenPartition { topic, partition: reader.int32("partitions")? });
             }
             if flexible {
                 reader.skip_tagged_fields()?;
@@ -221,22 +205,10 @@ impl FetchPartition {
         let mut partition = Self {
             topic,
             partition: reader.int32("partition")?,
-            current_leader_epoch: if version >= 9 {
-                reader.int32("current_leader_epoch")?
-            } else {
-                -1
-            },
+            current_leader_epoch: if version >= 9 { reader.int32("current_leader_epoch")? } else { -1 },
             fetch_offset: reader.int64("fetch_offset")?,
-            last_fetched_epoch: if version >= 12 {
-                reader.int32("last_fetched_epoch")?
-            } else {
-                -1
-            },
-            log_start_offset: if version >= 5 {
-                reader.int64("log_start_offset")?
-            } else {
-                -1
-            },
+            last_fetched_epoch: if version >= 12 { reader.int32("last_fetched_epoch")? } else { -1 },
+            log_start_offset: if version >= 5 { reader.int64("log_start_offset")? } else { -1 },
             partition_max_bytes: reader.int32("partition_max_bytes")?,
             replica_directory_id: Uuid::ZERO,
             high_watermark: i64::MAX,
@@ -244,12 +216,8 @@ impl FetchPartition {
         if version >= FLEXIBLE_MIN {
             reader.tagged_fields(|tag, reader| {
                 match tag {
-                    0 if version >= 17 => {
-                        partition.replica_directory_id = reader.uuid("replica_directory_id")?
-                    }
-                    1 if version >= 18 => {
-                        partition.high_watermark = reader.int64("high_watermark")?
-                    }
+                    0 if version >= 17 => partition.replica_directory_id = reader.uuid("replica_directory_id")?,
+                    1 if version >= 18 => partition.high_watermark = reader.int64("high_watermark")?,
                     _ => {}
                 }
                 Ok(())
@@ -294,45 +262,18 @@ mod tests {
     #[test]
     fn a_field_that_the_version_lacks_has_kafkas_default() {
         let frame = FetchFrame::parse(BODY, 4).expect("whole");
-        assert_eq!(
-            (frame.replica_id, frame.replica_epoch, frame.isolation_level),
-            (-1, -1, 1)
-        );
-        assert_eq!(
-            (
-                frame.session_id,
-                frame.session_epoch,
-                frame.rack_id.text(BODY)
-            ),
-            (0, -1, "")
-        );
+        assert_eq!((frame.replica_id, frame.replica_epoch, frame.isolation_level), (-1, -1, 1));
+        assert_eq!((frame.session_id, frame.session_epoch, frame.rack_id.text(BODY)), (0, -1, ""));
         let partition = frame.partitions[0];
-        assert_eq!(
-            partition.topic.resolve(BODY),
-            crate::wire::topic_ref::Topic::Name("t")
-        );
-        assert_eq!(
-            (
-                partition.partition,
-                partition.fetch_offset,
-                partition.partition_max_bytes
-            ),
-            (7, 9, 512)
-        );
-        assert_eq!(
-            (partition.current_leader_epoch, partition.high_watermark),
-            (-1, i64::MAX)
-        );
+        assert_eq!(partition.topic.resolve(BODY), crate::wire::topic_ref::Topic::Name("t"));
+        assert_eq!((partition.partition, partition.fetch_offset, partition.partition_max_bytes), (7, 9, 512));
+        assert_eq!((partition.current_leader_epoch, partition.high_watermark), (-1, i64::MAX));
     }
 
     /// Nothing of the request before shows, and the memory is the same.
     #[test]
     fn a_frame_may_be_used_again() {
-        let mut frame = FetchFrame {
-            session_id: 5,
-            cluster_id: Some(TextRange::default()),
-            ..FetchFrame::default()
-        };
+        let mut frame = FetchFrame { session_id: 5, cluster_id: Some(TextRange::default()), ..FetchFrame::default() };
         frame.parse_into(BODY, 4).expect("whole");
         let before = frame.partitions.as_ptr();
         frame.parse_into(BODY, 4).expect("whole");
@@ -348,20 +289,11 @@ mod tests {
                 let mut body = BODY.to_vec();
                 body[position..position + 4].copy_from_slice(&count.to_be_bytes());
                 let error = FetchFrame::parse(&body, 4).expect_err("too long");
-                assert!(
-                    matches!(
-                        error,
-                        DecodeError::ArrayTooLong { .. } | DecodeError::Truncated { .. }
-                    ),
-                    "{error}"
-                );
+                assert!(matches!(error, DecodeError::ArrayTooLong { .. } | DecodeError::Truncated { .. }), "{error}");
             }
             let mut body = BODY.to_vec();
             body[position..position + 4].copy_from_slice(&(-1_i32).to_be_bytes());
-            assert!(
-                matches!(FetchFrame::parse(&body, 4), Err(DecodeError::Null { .. })),
-                "{position}"
-            );
+            assert!(matches!(FetchFrame::parse(&body, 4), Err(DecodeError::Null { .. })), "{position}");
         }
     }
 }

@@ -73,10 +73,7 @@ impl<'o> FetchResponseEncoder<'o> {
         topic_count: usize,
     ) -> Result<Self, EncodeError> {
         if !(VERSION_MIN..=VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "FetchResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "FetchResponse", version });
         }
         writer::int32(out, head.throttle_time_ms);
         if version >= SESSION_MIN {
@@ -84,14 +81,7 @@ impl<'o> FetchResponseEncoder<'o> {
             writer::int32(out, head.session_id);
         }
         writer::length(out, "responses", topic_count, version >= FLEXIBLE_MIN)?;
-        Ok(Self {
-            out,
-            cuts,
-            version,
-            topics_left: topic_count,
-            partitions_left: 0,
-            records_bytes: 0,
-        })
+        Ok(Self { out, cuts, version, topics_left: topic_count, partitions_left: 0, records_bytes: 0 })
     }
 
     /// Begins a topic with so many partitions. It is named as the request named it: an error where the version does not.
@@ -99,13 +89,7 @@ impl<'o> FetchResponseEncoder<'o> {
         debug_assert_eq!(self.partitions_left, 0, "the topic before lacks partitions");
         debug_assert_ne!(self.topics_left, 0, "more topics than announced");
         let flexible = self.version >= FLEXIBLE_MIN;
-        topic.encode(
-            self.out,
-            "topic",
-            self.version,
-            self.version >= TOPIC_ID_MIN,
-            flexible,
-        )?;
+        topic.encode(self.out, "topic", self.version, self.version >= TOPIC_ID_MIN, flexible)?;
         writer::length(self.out, "partitions", partition_count, flexible)?;
         self.topics_left = self.topics_left.saturating_sub(1);
         self.partitions_left = partition_count;
@@ -119,11 +103,7 @@ impl<'o> FetchResponseEncoder<'o> {
     ///
     /// What the version lacks is left out, with one exception: a preferred read replica before version 11 is an error,
     /// since the client would read nothing and not know why.
-    pub fn partition(
-        &mut self,
-        data: &PartitionData<'_>,
-        records: FetchRecords<'_>,
-    ) -> Result<(), EncodeError> {
+    pub fn partition(&mut self, data: &PartitionData<'_>, records: FetchRecords<'_>) -> Result<(), EncodeError> {
         debug_assert_ne!(self.partitions_left, 0, "more partitions than announced");
         let (out, version) = (&mut *self.out, self.version);
         let flexible = version >= FLEXIBLE_MIN;
@@ -135,17 +115,12 @@ impl<'o> FetchResponseEncoder<'o> {
             writer::int64(out, data.log_start_offset);
         }
         let aborted = data.aborted_transactions.as_deref();
-        let element =
-            |out: &mut Vec<u8>, value: &AbortedTransaction| value.encode_body(out, version);
+        let element = |out: &mut Vec<u8>, value: &AbortedTransaction| value.encode_body(out, version);
         writer::nullable_array(out, "aborted_transactions", aborted, flexible, element)?;
         if version >= 11 {
             writer::int32(out, data.preferred_read_replica);
         } else {
-            writer::absent(
-                "preferred_read_replica",
-                version,
-                data.preferred_read_replica == -1,
-            )?;
+            writer::absent("preferred_read_replica", version, data.preferred_read_replica == -1)?;
         }
         match records {
             FetchRecords::Null => writer::null_length(out, flexible),
@@ -153,11 +128,7 @@ impl<'o> FetchResponseEncoder<'o> {
             FetchRecords::Range { slot, len_bytes } => {
                 writer::length(out, "records", len_bytes as usize, flexible)?;
                 if len_bytes > 0 {
-                    self.cuts.push(RecordsCut {
-                        position_bytes: out.len(),
-                        slot,
-                        len_bytes,
-                    });
+                    self.cuts.push(RecordsCut { position_bytes: out.len(), slot, len_bytes });
                     self.records_bytes += u64::from(len_bytes);
                 }
             }
@@ -176,11 +147,7 @@ impl<'o> FetchResponseEncoder<'o> {
     ///
     /// `node_endpoints` are the addresses of leaders named in partitions; versions below 16 leave them out.
     pub fn end(self, node_endpoints: &[NodeEndpoint<'_>]) -> Result<u64, EncodeError> {
-        debug_assert_eq!(
-            (self.topics_left, self.partitions_left),
-            (0, 0),
-            "fewer topics or partitions than announced"
-        );
+        debug_assert_eq!((self.topics_left, self.partitions_left), (0, 0), "fewer topics or partitions than announced");
         if self.version >= FLEXIBLE_MIN {
             let has_endpoints = self.version >= ENDPOINTS_MIN && !node_endpoints.is_empty();
             writer::unsigned_varint(self.out, u32::from(has_endpoints));
@@ -200,10 +167,7 @@ impl<'o> FetchResponseEncoder<'o> {
         let has_epoch = data.diverging_epoch != EpochEndOffset::default();
         let has_leader = data.current_leader != LeaderIdAndEpoch::default();
         let has_snapshot = data.snapshot_id != SnapshotId::default();
-        writer::unsigned_varint(
-            out,
-            u32::from(has_epoch) + u32::from(has_leader) + u32::from(has_snapshot),
-        );
+        writer::unsigned_varint(out, u32::from(has_epoch) + u32::from(has_leader) + u32::from(has_snapshot));
         if has_epoch {
             writer::tagged_field(out, 0, |out| data.diverging_epoch.encode_body(out, version))?;
         }
@@ -234,53 +198,23 @@ mod tests {
     use crate::wire::uuid::Uuid;
 
     fn leader() -> PartitionData<'static> {
-        PartitionData {
-            current_leader: LeaderIdAndEpoch {
-                leader_id: 2,
-                leader_epoch: 5,
-            },
-            ..PartitionData::default()
-        }
+        PartitionData { current_leader: LeaderIdAndEpoch { leader_id: 2, leader_epoch: 5 }, ..PartitionData::default() }
     }
 
-    const NODE: NodeEndpoint<'_> = NodeEndpoint {
-        node_id: 2,
-        host: "h",
-        port: 9,
-        rack: None,
-    };
+    const NODE: NodeEndpoint<'_> = NodeEndpoint { node_id: 2, host: "h", port: 9, rack: None };
 
     #[test]
     fn what_the_version_lacks_is_left_out() {
         for version in VERSION_MIN..=VERSION_MAX {
             let (mut out, mut cuts) = (Vec::new(), Vec::new());
-            let head = FetchResponseHead {
-                throttle_time_ms: 1,
-                error_code: 2,
-                session_id: 3,
-            };
-            let mut encoder = FetchResponseEncoder::new(&mut out, &mut cuts, version, head, 2)
-                .expect("known version");
+            let head = FetchResponseHead { throttle_time_ms: 1, error_code: 2, session_id: 3 };
+            let mut encoder = FetchResponseEncoder::new(&mut out, &mut cuts, version, head, 2).expect("known version");
             let by_id = version >= TOPIC_ID_MIN;
-            let topic = if by_id {
-                Topic::Id(Uuid([7; 16]))
-            } else {
-                Topic::Name("t")
-            };
+            let topic = if by_id { Topic::Id(Uuid([7; 16])) } else { Topic::Name("t") };
             encoder.topic(topic, 0).expect("named as the version does");
             encoder.topic(topic, 2).expect("named as the version does");
-            encoder
-                .partition(&leader(), FetchRecords::Inline(&[]))
-                .expect("partition");
-            encoder
-                .partition(
-                    &leader(),
-                    FetchRecords::Range {
-                        slot: 4,
-                        len_bytes: 300,
-                    },
-                )
-                .expect("partition");
+            encoder.partition(&leader(), FetchRecords::Inline(&[])).expect("partition");
+            encoder.partition(&leader(), FetchRecords::Range { slot: 4, len_bytes: 300 }).expect("partition");
             assert_eq!(encoder.end(&[NODE]), Ok(300));
 
             let [cut] = cuts[..] else { panic!("{cuts:?}") };
@@ -289,25 +223,11 @@ mod tests {
             let mut reader = Reader::new(&out);
             let response = FetchResponse::decode(&mut reader, version).expect("whole");
             assert_eq!(reader.remaining_bytes(), 0, "version {version}");
-            assert_eq!(
-                response.error_code,
-                if version >= SESSION_MIN { 2 } else { 0 }
-            );
-            assert_eq!(
-                response.node_endpoints.len(),
-                usize::from(version >= ENDPOINTS_MIN)
-            );
-            let [empty, full] = &response.responses[1].partitions[..] else {
-                panic!("{response:?}")
-            };
-            assert_eq!(
-                (empty.records, full.records),
-                (Some(&[][..]), Some(&[0xab; 300][..]))
-            );
-            assert_eq!(
-                full.current_leader == leader().current_leader,
-                version >= FLEXIBLE_MIN
-            );
+            assert_eq!(response.error_code, if version >= SESSION_MIN { 2 } else { 0 });
+            assert_eq!(response.node_endpoints.len(), usize::from(version >= ENDPOINTS_MIN));
+            let [empty, full] = &response.responses[1].partitions[..] else { panic!("{response:?}") };
+            assert_eq!((empty.records, full.records), (Some(&[][..]), Some(&[0xab; 300][..])));
+            assert_eq!(full.current_leader == leader().current_leader, version >= FLEXIBLE_MIN);
         }
     }
 
@@ -316,15 +236,8 @@ mod tests {
         for (version, topic) in [(12, Topic::Id(Uuid::ZERO)), (13, Topic::Name("t"))] {
             let (mut out, mut cuts) = (Vec::new(), Vec::new());
             let head = FetchResponseHead::default();
-            let mut encoder = FetchResponseEncoder::new(&mut out, &mut cuts, version, head, 1)
-                .expect("known version");
-            assert!(
-                matches!(
-                    encoder.topic(topic, 1),
-                    Err(EncodeError::FieldNotInVersion { .. })
-                ),
-                "{version}"
-            );
+            let mut encoder = FetchResponseEncoder::new(&mut out, &mut cuts, version, head, 1).expect("known version");
+            assert!(matches!(encoder.topic(topic, 1), Err(EncodeError::FieldNotInVersion { .. })), "{version}");
         }
     }
 
@@ -332,13 +245,9 @@ mod tests {
     fn a_preferred_replica_is_not_dropped() {
         let (mut out, mut cuts) = (Vec::new(), Vec::new());
         let head = FetchResponseHead::default();
-        let mut encoder =
-            FetchResponseEncoder::new(&mut out, &mut cuts, 10, head, 1).expect("known version");
+        let mut encoder = FetchResponseEncoder::new(&mut out, &mut cuts, 10, head, 1).expect("known version");
         encoder.topic(Topic::Name("t"), 1).expect("by name");
-        let data = PartitionData {
-            preferred_read_replica: 3,
-            ..PartitionData::default()
-        };
+        let data = PartitionData { preferred_read_replica: 3, ..PartitionData::default() };
         assert!(encoder.partition(&data, FetchRecords::Null).is_err());
     }
 }

@@ -64,22 +64,13 @@ impl<'a> RequestHeader<'a> {
         let key = reader.int16("request_api_key")?;
         let api_version = reader.int16("request_api_version")?;
         let correlation_id = reader.int32("correlation_id")?;
-        let api_key = ApiKey::from_key(key).ok_or(FrameError::UnknownApiKey {
-            api_key: key,
-            api_version,
-        })?;
+        let api_key = ApiKey::from_key(key).ok_or(FrameError::UnknownApiKey { api_key: key, api_version })?;
         // The client id has a 16-bit length even in the flexible header, so that an old server can read it.
         let client_id = reader.nullable_string("client_id", false)?;
         if api_key.request_header_version(api_version) >= 2 {
             reader.skip_tagged_fields()?;
         }
-        Ok(Self {
-            api_key,
-            api_version,
-            correlation_id,
-            client_id,
-            body_start: reader.position_bytes(),
-        })
+        Ok(Self { api_key, api_version, correlation_id, client_id, body_start: reader.position_bytes() })
     }
 
     /// Appends the header as a client sends it.
@@ -138,15 +129,9 @@ impl OpenFrame {
     pub fn end_with(self, out: &mut [u8], extra_bytes: u64) -> Result<(), writer::EncodeError> {
         let written = out.len().saturating_sub(self.start + FRAME_PREFIX_BYTES) as u64;
         let total = written.saturating_add(extra_bytes);
-        let too_long = writer::EncodeError::TooLong {
-            field: "frame",
-            length: total as usize,
-        };
+        let too_long = writer::EncodeError::TooLong { field: "frame", length: total as usize };
         let length = i32::try_from(total).map_err(|_| too_long)?;
-        if let Some(prefix) = out
-            .get_mut(self.start..)
-            .and_then(|rest| rest.first_chunk_mut())
-        {
+        if let Some(prefix) = out.get_mut(self.start..).and_then(|rest| rest.first_chunk_mut()) {
             *prefix = length.to_be_bytes();
         }
         Ok(())
@@ -162,21 +147,10 @@ mod tests {
 
     #[test]
     fn lengths_are_bounded() {
-        let cases = [
-            (1, true),
-            (100, true),
-            (101, false),
-            (0, false),
-            (-1, false),
-            (i32::MIN, false),
-            (i32::MAX, false),
-        ];
+        let cases =
+            [(1, true), (100, true), (101, false), (0, false), (-1, false), (i32::MIN, false), (i32::MAX, false)];
         for (length, good) in cases {
-            assert_eq!(
-                frame_length(length.to_be_bytes(), 100).is_ok(),
-                good,
-                "{length}"
-            );
+            assert_eq!(frame_length(length.to_be_bytes(), 100).is_ok(), good, "{length}");
         }
         for garbage in [*b"GET ", [0x16, 3, 1, 2]] {
             assert!(frame_length(garbage, 100 << 20).is_err(), "{garbage:?}");
@@ -191,28 +165,13 @@ mod tests {
             (ApiKey::ApiVersions, 99, Some("")),
             (ApiKey::SaslHandshake, -5, Some("x")),
         ] {
-            let header = RequestHeader {
-                api_key,
-                api_version,
-                correlation_id: -7,
-                client_id,
-                body_start: 0,
-            };
+            let header = RequestHeader { api_key, api_version, correlation_id: -7, client_id, body_start: 0 };
             let mut out = Vec::new();
             header.encode(&mut out).expect("short client id");
             for cut in 0..out.len() {
-                assert!(
-                    RequestHeader::parse(&out[..cut]).is_err(),
-                    "{header:?} cut at {cut}"
-                );
+                assert!(RequestHeader::parse(&out[..cut]).is_err(), "{header:?} cut at {cut}");
             }
-            assert_eq!(
-                RequestHeader::parse(&out),
-                Ok(RequestHeader {
-                    body_start: out.len(),
-                    ..header
-                })
-            );
+            assert_eq!(RequestHeader::parse(&out), Ok(RequestHeader { body_start: out.len(), ..header }));
         }
     }
 
@@ -220,22 +179,13 @@ mod tests {
     fn an_ill_formed_client_id_is_no_error() {
         let frame = [0, 18, 0, 0, 0, 0, 0, 1, 0, 2, 0xff, 0xfe];
         let header = RequestHeader::parse(&frame).expect("header");
-        assert_eq!(
-            (header.client_id, header.body_start),
-            (Some("\u{fffd}"), 12)
-        );
+        assert_eq!((header.client_id, header.body_start), (Some("\u{fffd}"), 12));
     }
 
     #[test]
     fn unknown_keys_are_errors() {
         let frame = [0x27, 0x0f, 0, 3, 0, 0, 0, 1, 0, 0];
-        assert_eq!(
-            RequestHeader::parse(&frame),
-            Err(FrameError::UnknownApiKey {
-                api_key: 9999,
-                api_version: 3
-            })
-        );
+        assert_eq!(RequestHeader::parse(&frame), Err(FrameError::UnknownApiKey { api_key: 9999, api_version: 3 }));
     }
 
     #[test]
@@ -244,16 +194,7 @@ mod tests {
         let frame = begin_frame(&mut out, 0x0102_0304, 1);
         out.extend_from_slice(b"body");
         frame.end_with(&mut out, 1000).expect("fits");
-        assert_eq!(
-            out,
-            [
-                &[9, 9, 9],
-                &1009_i32.to_be_bytes()[..],
-                &[1, 2, 3, 4, 0],
-                b"body"
-            ]
-            .concat()
-        );
+        assert_eq!(out, [&[9, 9, 9], &1009_i32.to_be_bytes()[..], &[1, 2, 3, 4, 0], b"body"].concat());
 
         let frame = begin_frame(&mut out, 0, 0);
         assert!(frame.end_with(&mut out, i32::MAX as u64).is_err());

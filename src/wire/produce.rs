@@ -56,18 +56,14 @@ impl ProduceFrame {
     /// The same into a frame that is used again, which saves its two allocations. After an error its content means nothing.
     pub fn parse_into(&mut self, body: &[u8], version: i16) -> Result<(), DecodeError> {
         if !(VERSION_MIN..=VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "ProduceRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "ProduceRequest", version });
         }
         let flexible = version >= FLEXIBLE_MIN;
         self.topics.clear();
         self.partitions.clear();
 
         let mut reader = Reader::new(body);
-        self.transactional_id =
-            TextRange::read_nullable(&mut reader, "transactional_id", flexible)?;
+        self.transactional_id = TextRange::read_nullable(&mut reader, "transactional_id", flexible)?;
         self.acks = reader.int16("acks")?;
         self.timeout_ms = reader.int32("timeout_ms")?;
         // The fewest bytes of a topic and of a partition: see the order of fields below.
@@ -76,8 +72,7 @@ impl ProduceFrame {
         self.topics.reserve(topic_count);
         for _ in 0..topic_count {
             let topic = TopicRef::read(&mut reader, "name", version >= TOPIC_ID_MIN, flexible)?;
-            let partition_count =
-                reader.array_length("partition_data", flexible, partition_bytes_min)?;
+            let partition_count = reader.array_length("partition_data", flexible, partition_bytes_min)?;
             let first = self.partitions.len();
             self.partitions.reserve(partition_count);
             for _ in 0..partition_count {
@@ -88,19 +83,12 @@ impl ProduceFrame {
                 if flexible {
                     reader.skip_tagged_fields()?;
                 }
-                self.partitions.push(ProducePartition {
-                    topic,
-                    index,
-                    records,
-                });
+                self.partitions.push(ProducePartition { topic, index, records });
             }
             if flexible {
                 reader.skip_tagged_fields()?;
             }
-            self.topics.push(ProduceTopic {
-                topic,
-                partitions: first..self.partitions.len(),
-            });
+            self.topics.push(ProduceTopic { topic, partitions: first..self.partitions.len() });
         }
         if flexible {
             reader.skip_tagged_fields()?;
@@ -123,24 +111,12 @@ pub struct ProduceResponseEncoder<'o> {
 
 impl<'o> ProduceResponseEncoder<'o> {
     /// Begins a response with so many topics.
-    pub fn new(
-        out: &'o mut Vec<u8>,
-        version: i16,
-        topic_count: usize,
-    ) -> Result<Self, EncodeError> {
+    pub fn new(out: &'o mut Vec<u8>, version: i16, topic_count: usize) -> Result<Self, EncodeError> {
         if !(VERSION_MIN..=VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "ProduceResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "ProduceResponse", version });
         }
         writer::length(out, "responses", topic_count, version >= FLEXIBLE_MIN)?;
-        Ok(Self {
-            out,
-            version,
-            topics_left: topic_count,
-            partitions_left: 0,
-        })
+        Ok(Self { out, version, topics_left: topic_count, partitions_left: 0 })
     }
 
     /// Begins a topic with so many partitions. It is named as the request named it: an error where the version does not.
@@ -148,13 +124,7 @@ impl<'o> ProduceResponseEncoder<'o> {
         debug_assert_eq!(self.partitions_left, 0, "the topic before lacks partitions");
         debug_assert_ne!(self.topics_left, 0, "more topics than announced");
         let flexible = self.version >= FLEXIBLE_MIN;
-        topic.encode(
-            self.out,
-            "name",
-            self.version,
-            self.version >= TOPIC_ID_MIN,
-            flexible,
-        )?;
+        topic.encode(self.out, "name", self.version, self.version >= TOPIC_ID_MIN, flexible)?;
         writer::length(self.out, "partition_responses", partition_count, flexible)?;
         self.topics_left = self.topics_left.saturating_sub(1);
         self.partitions_left = partition_count;
@@ -167,10 +137,7 @@ impl<'o> ProduceResponseEncoder<'o> {
     /// Appends one partition of the topic begun last. An empty `record_errors` costs no allocation.
     ///
     /// What the version lacks is left out, the current leader (before version 10) too.
-    pub fn partition(
-        &mut self,
-        partition: &PartitionProduceResponse<'_>,
-    ) -> Result<(), EncodeError> {
+    pub fn partition(&mut self, partition: &PartitionProduceResponse<'_>) -> Result<(), EncodeError> {
         debug_assert_ne!(self.partitions_left, 0, "more partitions than announced");
         let (out, version) = (&mut *self.out, self.version);
         let flexible = version >= FLEXIBLE_MIN;
@@ -183,9 +150,7 @@ impl<'o> ProduceResponseEncoder<'o> {
         }
         if version >= 8 {
             let errors = &partition.record_errors;
-            writer::array(out, "record_errors", errors, flexible, |out, error| {
-                error.encode_body(out, version)
-            })?;
+            writer::array(out, "record_errors", errors, flexible, |out, error| error.encode_body(out, version))?;
             writer::nullable_string(out, "error_message", partition.error_message, flexible)?;
         }
         if flexible {
@@ -205,16 +170,8 @@ impl<'o> ProduceResponseEncoder<'o> {
 
     /// Ends the response. `node_endpoints` are the addresses of leaders named in partitions; versions below 10 leave them
     /// out as they do the leaders.
-    pub fn end(
-        self,
-        throttle_time_ms: i32,
-        node_endpoints: &[NodeEndpoint<'_>],
-    ) -> Result<(), EncodeError> {
-        debug_assert_eq!(
-            (self.topics_left, self.partitions_left),
-            (0, 0),
-            "fewer topics or partitions than announced"
-        );
+    pub fn end(self, throttle_time_ms: i32, node_endpoints: &[NodeEndpoint<'_>]) -> Result<(), EncodeError> {
+        debug_assert_eq!((self.topics_left, self.partitions_left), (0, 0), "fewer topics or partitions than announced");
         writer::int32(self.out, throttle_time_ms);
         if self.version < FLEXIBLE_MIN {
             return Ok(());
@@ -271,23 +228,14 @@ mod tests {
         let records = frame.partitions[0].records.clone().expect("records");
         body[records.clone()].fill(0x55);
         assert_eq!(frame.partitions[0].topic.resolve(&body), Topic::Name("t"));
-        assert_eq!(
-            (
-                frame.partitions[1].index,
-                frame.partitions[1].records.clone()
-            ),
-            (8, None)
-        );
+        assert_eq!((frame.partitions[1].index, frame.partitions[1].records.clone()), (8, None));
         assert_eq!(frame.topics[0].partitions, 0..2);
         assert_eq!(&BODY[records], [0xaa, 0xbb]);
     }
 
     #[test]
     fn a_frame_may_be_used_again() {
-        let mut frame = ProduceFrame {
-            transactional_id: Some(TextRange::default()),
-            ..ProduceFrame::default()
-        };
+        let mut frame = ProduceFrame { transactional_id: Some(TextRange::default()), ..ProduceFrame::default() };
         frame.parse_into(BODY, 3).expect("whole");
         let before = frame.partitions.as_ptr();
         frame.parse_into(BODY, 3).expect("whole");
@@ -301,10 +249,7 @@ mod tests {
         let mut body = BODY.to_vec();
         body[14] = 0xff;
         let frame = ProduceFrame::parse(&body, 3).expect("whole");
-        assert_eq!(
-            frame.topics[0].topic.resolve(&body),
-            Topic::Name(crate::wire::reader::ILL_FORMED)
-        );
+        assert_eq!(frame.topics[0].topic.resolve(&body), Topic::Name(crate::wire::reader::ILL_FORMED));
     }
 
     #[test]
@@ -315,74 +260,39 @@ mod tests {
                 let mut body = BODY.to_vec();
                 body[position..position + 4].copy_from_slice(&count.to_be_bytes());
                 let error = ProduceFrame::parse(&body, 3).expect_err("too long");
-                assert!(
-                    matches!(
-                        error,
-                        DecodeError::ArrayTooLong { .. } | DecodeError::Truncated { .. }
-                    ),
-                    "{error}"
-                );
+                assert!(matches!(error, DecodeError::ArrayTooLong { .. } | DecodeError::Truncated { .. }), "{error}");
             }
         }
     }
 
     #[test]
     fn what_the_version_lacks_is_left_out() {
-        let error = BatchIndexAndErrorMessage {
-            batch_index: 1,
-            batch_index_error_message: None,
-        };
+        let error = BatchIndexAndErrorMessage { batch_index: 1, batch_index_error_message: None };
         let partition = PartitionProduceResponse {
             log_start_offset: 4,
             record_errors: vec![error],
             error_message: Some("why"),
-            current_leader: LeaderIdAndEpoch {
-                leader_id: 2,
-                leader_epoch: 5,
-            },
+            current_leader: LeaderIdAndEpoch { leader_id: 2, leader_epoch: 5 },
             ..PartitionProduceResponse::default()
         };
-        let node = NodeEndpoint {
-            node_id: 2,
-            host: "h",
-            port: 9,
-            rack: None,
-        };
+        let node = NodeEndpoint { node_id: 2, host: "h", port: 9, rack: None };
         for version in VERSION_MIN..=VERSION_MAX {
             let mut out = Vec::new();
-            let mut encoder =
-                ProduceResponseEncoder::new(&mut out, version, 2).expect("known version");
+            let mut encoder = ProduceResponseEncoder::new(&mut out, version, 2).expect("known version");
             let by_id = version >= TOPIC_ID_MIN;
-            let topic = if by_id {
-                Topic::Id(Uuid([7; 16]))
-            } else {
-                Topic::Name("t")
-            };
+            let topic = if by_id { Topic::Id(Uuid([7; 16])) } else { Topic::Name("t") };
             encoder.topic(topic, 0).expect("named as the version does");
             encoder.topic(topic, 1).expect("named as the version does");
             encoder.partition(&partition).expect("partition");
             encoder.end(6, std::slice::from_ref(&node)).expect("end");
             let mut reader = Reader::new(&out);
             let response = ProduceResponse::decode(&mut reader, version).expect("whole");
-            assert_eq!(
-                (reader.remaining_bytes(), response.throttle_time_ms),
-                (0, 6),
-                "version {version}"
-            );
+            assert_eq!((reader.remaining_bytes(), response.throttle_time_ms), (0, 6), "version {version}");
             let again = &response.responses[1].partition_responses[0];
             assert_eq!(again.log_start_offset, if version >= 5 { 4 } else { -1 });
-            assert_eq!(
-                again.error_message,
-                if version >= 8 { Some("why") } else { None }
-            );
-            assert_eq!(
-                again.current_leader == partition.current_leader,
-                version >= LEADER_MIN
-            );
-            assert_eq!(
-                response.node_endpoints.len(),
-                usize::from(version >= LEADER_MIN)
-            );
+            assert_eq!(again.error_message, if version >= 8 { Some("why") } else { None });
+            assert_eq!(again.current_leader == partition.current_leader, version >= LEADER_MIN);
+            assert_eq!(response.node_endpoints.len(), usize::from(version >= LEADER_MIN));
         }
     }
 }

@@ -17,9 +17,7 @@ pub const ILL_FORMED: &str = "\u{fffd}";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// The bytes end inside the field.
-    #[error(
-        "{field} at byte {position_bytes} is cut off: needs {needed_bytes} bytes, {remaining_bytes} are left"
-    )]
+    #[error("{field} at byte {position_bytes} is cut off: needs {needed_bytes} bytes, {remaining_bytes} are left")]
     Truncated {
         /// The field's name in the message.
         field: &'static str,
@@ -81,10 +79,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Starts at the first byte of `bytes`.
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            bytes,
-            position_bytes: 0,
-        }
+        Self { bytes, position_bytes: 0 }
     }
 
     /// Where the next value begins, from the start of the slice.
@@ -100,11 +95,7 @@ impl<'a> Reader<'a> {
     /// Takes the next `count` bytes.
     #[inline]
     pub fn take(&mut self, field: &'static str, count: usize) -> Result<&'a [u8], DecodeError> {
-        match self
-            .bytes
-            .get(self.position_bytes..)
-            .and_then(|rest| rest.get(..count))
-        {
+        match self.bytes.get(self.position_bytes..).and_then(|rest| rest.get(..count)) {
             Some(taken) => {
                 self.position_bytes += count;
                 Ok(taken)
@@ -186,30 +177,23 @@ impl<'a> Reader<'a> {
 
     /// A zigzag varint of at most 5 bytes.
     pub fn varint(&mut self, field: &'static str) -> Result<i32, DecodeError> {
-        self.unsigned_varint(field)
-            .map(|value| (value >> 1) as i32 ^ -((value & 1) as i32))
+        self.unsigned_varint(field).map(|value| (value >> 1) as i32 ^ -((value & 1) as i32))
     }
 
     /// A zigzag varint of at most 10 bytes.
     pub fn varlong(&mut self, field: &'static str) -> Result<i64, DecodeError> {
-        self.unsigned_varlong(field)
-            .map(|value| (value >> 1) as i64 ^ -((value & 1) as i64))
+        self.unsigned_varlong(field).map(|value| (value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
     /// A string; `flexible` says whether its length is a varint or 16 bits. See [`ILL_FORMED`] for bytes that are no UTF-8.
     #[inline]
     pub fn string(&mut self, field: &'static str, flexible: bool) -> Result<&'a str, DecodeError> {
-        self.nullable_string(field, flexible)?
-            .ok_or_else(|| self.null(field))
+        self.nullable_string(field, flexible)?.ok_or_else(|| self.null(field))
     }
 
     /// A string or null.
     #[inline]
-    pub fn nullable_string(
-        &mut self,
-        field: &'static str,
-        flexible: bool,
-    ) -> Result<Option<&'a str>, DecodeError> {
+    pub fn nullable_string(&mut self, field: &'static str, flexible: bool) -> Result<Option<&'a str>, DecodeError> {
         let bytes = self.nullable_string_bytes(field, flexible)?;
         Ok(bytes.map(|bytes| std::str::from_utf8(bytes).unwrap_or(ILL_FORMED)))
     }
@@ -221,11 +205,7 @@ impl<'a> Reader<'a> {
         field: &'static str,
         flexible: bool,
     ) -> Result<Option<&'a [u8]>, DecodeError> {
-        let length = if flexible {
-            self.compact_length(field)?
-        } else {
-            u32::try_from(self.int16(field)?).ok()
-        };
+        let length = if flexible { self.compact_length(field)? } else { u32::try_from(self.int16(field)?).ok() };
         match length {
             Some(length) => self.take(field, length as usize).map(Some),
             None => Ok(None),
@@ -235,17 +215,12 @@ impl<'a> Reader<'a> {
     /// Bytes (or records); `flexible` says whether their length is a varint or 32 bits.
     #[inline]
     pub fn bytes(&mut self, field: &'static str, flexible: bool) -> Result<&'a [u8], DecodeError> {
-        self.nullable_bytes(field, flexible)?
-            .ok_or_else(|| self.null(field))
+        self.nullable_bytes(field, flexible)?.ok_or_else(|| self.null(field))
     }
 
     /// Bytes (or records) or null.
     #[inline]
-    pub fn nullable_bytes(
-        &mut self,
-        field: &'static str,
-        flexible: bool,
-    ) -> Result<Option<&'a [u8]>, DecodeError> {
+    pub fn nullable_bytes(&mut self, field: &'static str, flexible: bool) -> Result<Option<&'a [u8]>, DecodeError> {
         match self.length(field, flexible)? {
             Some(length) => self.take(field, length as usize).map(Some),
             None => Ok(None),
@@ -262,8 +237,7 @@ impl<'a> Reader<'a> {
         flexible: bool,
         element_bytes_min: usize,
     ) -> Result<usize, DecodeError> {
-        self.nullable_array_length(field, flexible, element_bytes_min)?
-            .ok_or_else(|| self.null(field))
+        self.nullable_array_length(field, flexible, element_bytes_min)?.ok_or_else(|| self.null(field))
     }
 
     /// The number of elements of an array or null; see [`Reader::array_length`].
@@ -330,13 +304,7 @@ impl<'a> Reader<'a> {
             let start = self.position_bytes;
             self.take(TAGGED_FIELDS, size_bytes)?;
             let bytes = self.bytes.get(..self.position_bytes).unwrap_or_default();
-            field(
-                tag,
-                &mut Self {
-                    bytes,
-                    position_bytes: start,
-                },
-            )?;
+            field(tag, &mut Self { bytes, position_bytes: start })?;
         }
         Ok(())
     }
@@ -362,11 +330,7 @@ impl<'a> Reader<'a> {
     /// The length of bytes or of an array; any negative one is null, as in Kafka.
     #[inline]
     fn length(&mut self, field: &'static str, flexible: bool) -> Result<Option<u32>, DecodeError> {
-        if flexible {
-            self.compact_length(field)
-        } else {
-            Ok(u32::try_from(self.int32(field)?).ok())
-        }
+        if flexible { self.compact_length(field) } else { Ok(u32::try_from(self.int32(field)?).ok()) }
     }
 
     /// A length plus one as varint; zero is null.
@@ -377,11 +341,7 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn fixed<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
-        match self
-            .bytes
-            .get(self.position_bytes..)
-            .and_then(|rest| rest.first_chunk())
-        {
+        match self.bytes.get(self.position_bytes..).and_then(|rest| rest.first_chunk()) {
             Some(chunk) => {
                 self.position_bytes += N;
                 Ok(*chunk)
@@ -399,10 +359,7 @@ impl<'a> Reader<'a> {
             let part = u64::from(byte & 0x7f);
             let room = bits - shift;
             if room < 7 && part >> room != 0 {
-                return Err(DecodeError::Varint {
-                    field,
-                    position_bytes: start,
-                });
+                return Err(DecodeError::Varint { field, position_bytes: start });
             }
             value |= part << shift;
             if byte < 0x80 {
@@ -410,10 +367,7 @@ impl<'a> Reader<'a> {
             }
             shift += 7;
             if shift >= bits {
-                return Err(DecodeError::Varint {
-                    field,
-                    position_bytes: start,
-                });
+                return Err(DecodeError::Varint { field, position_bytes: start });
             }
         }
     }
@@ -421,20 +375,12 @@ impl<'a> Reader<'a> {
     #[cold]
     fn truncated(&self, field: &'static str, needed_bytes: usize) -> DecodeError {
         let remaining_bytes = self.remaining_bytes();
-        DecodeError::Truncated {
-            field,
-            position_bytes: self.position_bytes,
-            needed_bytes,
-            remaining_bytes,
-        }
+        DecodeError::Truncated { field, position_bytes: self.position_bytes, needed_bytes, remaining_bytes }
     }
 
     #[cold]
     const fn null(&self, field: &'static str) -> DecodeError {
-        DecodeError::Null {
-            field,
-            position_bytes: self.position_bytes,
-        }
+        DecodeError::Null { field, position_bytes: self.position_bytes }
     }
 }
 

@@ -37,9 +37,7 @@ impl TextRange {
     /// Another, shorter body gives [`ILL_FORMED`] too, never a panic.
     pub fn text(self, body: &[u8]) -> &str {
         let bytes = body.get(self.start as usize..self.end as usize);
-        bytes
-            .and_then(|bytes| std::str::from_utf8(bytes).ok())
-            .unwrap_or(ILL_FORMED)
+        bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or(ILL_FORMED)
     }
 
     /// The place, in bytes from the start of the body.
@@ -48,15 +46,8 @@ impl TextRange {
     }
 
     /// Reads past a string and keeps its place.
-    pub(super) fn read(
-        reader: &mut Reader<'_>,
-        field: &'static str,
-        flexible: bool,
-    ) -> Result<Self, DecodeError> {
-        let null = DecodeError::Null {
-            field,
-            position_bytes: reader.position_bytes(),
-        };
+    pub(super) fn read(reader: &mut Reader<'_>, field: &'static str, flexible: bool) -> Result<Self, DecodeError> {
+        let null = DecodeError::Null { field, position_bytes: reader.position_bytes() };
         Self::read_nullable(reader, field, flexible)?.ok_or(null)
     }
 
@@ -71,10 +62,7 @@ impl TextRange {
         };
         // A frame's length is 32 bits, so its places are too.
         let end = reader.position_bytes() as u32;
-        Ok(Some(Self {
-            start: end - bytes.len() as u32,
-            end,
-        }))
+        Ok(Some(Self { start: end - bytes.len() as u32, end }))
     }
 }
 
@@ -116,16 +104,10 @@ impl Topic<'_> {
             Self::Name(name) if !by_id => writer::string(out, name_field, name, flexible)?,
             Self::Id(id) if by_id => writer::uuid(out, id),
             Self::Name(_) => {
-                return Err(EncodeError::FieldNotInVersion {
-                    field: name_field,
-                    version,
-                });
+                return Err(EncodeError::FieldNotInVersion { field: name_field, version });
             }
             Self::Id(_) => {
-                return Err(EncodeError::FieldNotInVersion {
-                    field: "topic_id",
-                    version,
-                });
+                return Err(EncodeError::FieldNotInVersion { field: "topic_id", version });
             }
         }
         Ok(())

@@ -84,10 +84,7 @@ mod tests {
         let cases = [
             (Uuid::ZERO, "AAAAAAAAAAAAAAAAAAAAAA"),
             (Uuid([0xff; 16]), "_____________________w"),
-            (
-                Uuid(std::array::from_fn(|index| index as u8 * 17)),
-                "ABEiM0RVZneImaq7zN3u_w",
-            ),
+            (Uuid(std::array::from_fn(|index| index as u8 * 17)), "ABEiM0RVZneImaq7zN3u_w"),
         ];
         for (id, text) in cases {
             assert_eq!(id.to_string(), text);
@@ -97,13 +94,9 @@ mod tests {
 
     #[test]
     fn ill_formed_text_is_refused() {
-        for text in [
-            "",
-            "AAAAAAAAAAAAAAAAAAAAA",
-            "AAAAAAAAAAAAAAAAAAAAAAA",
-            "AAAAAAAAAAAAAAAAAAAAA+",
-            "AAAAAAAAAAAAAAAAAAAAAB",
-        ] {
+        for text in
+            ["", "AAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAA+", "AAAAAAAAAAAAAAAAAAAAAB"]
+        {
             assert_eq!(Uuid::from_base64(text), None, "{text}");
         }
     }

@@ -125,19 +125,11 @@ pub fn varlong(out: &mut Vec<u8>, value: i64) {
 
 /// Appends a string; `flexible` says whether its length is a varint or 16 bits.
 #[inline]
-pub fn string(
-    out: &mut Vec<u8>,
-    field: &'static str,
-    value: &str,
-    flexible: bool,
-) -> Result<(), EncodeError> {
+pub fn string(out: &mut Vec<u8>, field: &'static str, value: &str, flexible: bool) -> Result<(), EncodeError> {
     if flexible {
         compact_length(out, field, value.len())?;
     } else {
-        let length = i16::try_from(value.len()).map_err(|_| EncodeError::TooLong {
-            field,
-            length: value.len(),
-        })?;
+        let length = i16::try_from(value.len()).map_err(|_| EncodeError::TooLong { field, length: value.len() })?;
         int16(out, length);
     }
     out.extend_from_slice(value.as_bytes());
@@ -162,12 +154,7 @@ pub fn nullable_string(
 
 /// Appends bytes (or records) with their length before them.
 #[inline]
-pub fn bytes(
-    out: &mut Vec<u8>,
-    field: &'static str,
-    value: &[u8],
-    flexible: bool,
-) -> Result<(), EncodeError> {
+pub fn bytes(out: &mut Vec<u8>, field: &'static str, value: &[u8], flexible: bool) -> Result<(), EncodeError> {
     length(out, field, value.len(), flexible)?;
     out.extend_from_slice(value);
     Ok(())
@@ -190,12 +177,7 @@ pub fn nullable_bytes(
 
 /// Appends the length of bytes or of an array: a varint of it plus one where `flexible`, else 32 bits.
 #[inline]
-pub fn length(
-    out: &mut Vec<u8>,
-    field: &'static str,
-    length: usize,
-    flexible: bool,
-) -> Result<(), EncodeError> {
+pub fn length(out: &mut Vec<u8>, field: &'static str, length: usize, flexible: bool) -> Result<(), EncodeError> {
     if flexible {
         return compact_length(out, field, length);
     }
@@ -207,11 +189,7 @@ pub fn length(
 /// Appends the length that stands for null bytes or a null array.
 #[inline]
 pub fn null_length(out: &mut Vec<u8>, flexible: bool) {
-    if flexible {
-        out.push(0)
-    } else {
-        int32(out, -1)
-    }
+    if flexible { out.push(0) } else { int32(out, -1) }
 }
 
 /// Appends an array; `element` writes one element.
@@ -257,25 +235,17 @@ pub fn tagged_field(
     let start = out.len();
     value(out)?;
     let end = out.len();
-    let size_bytes = u32::try_from(end - start).map_err(|_| EncodeError::TooLong {
-        field: "tagged_fields",
-        length: end - start,
-    })?;
+    let size_bytes =
+        u32::try_from(end - start).map_err(|_| EncodeError::TooLong { field: "tagged_fields", length: end - start })?;
     unsigned_varint(out, size_bytes);
-    out.get_mut(start..)
-        .unwrap_or_default()
-        .rotate_left(end - start);
+    out.get_mut(start..).unwrap_or_default().rotate_left(end - start);
     Ok(())
 }
 
 /// Refuses a field that is set but missing in `version` and that Kafka does not let us leave out.
 #[inline]
 pub fn absent(field: &'static str, version: i16, is_default: bool) -> Result<(), EncodeError> {
-    if is_default {
-        Ok(())
-    } else {
-        Err(EncodeError::FieldNotInVersion { field, version })
-    }
+    if is_default { Ok(()) } else { Err(EncodeError::FieldNotInVersion { field, version }) }
 }
 
 /// The value of a field that may not be null in this version.
@@ -284,15 +254,8 @@ pub fn required<T>(field: &'static str, value: Option<T>) -> Result<T, EncodeErr
     value.ok_or(EncodeError::Null { field })
 }
 
-fn compact_length(
-    out: &mut Vec<u8>,
-    field: &'static str,
-    length: usize,
-) -> Result<(), EncodeError> {
-    match u32::try_from(length)
-        .ok()
-        .filter(|&length| length < i32::MAX as u32)
-    {
+fn compact_length(out: &mut Vec<u8>, field: &'static str, length: usize) -> Result<(), EncodeError> {
+    match u32::try_from(length).ok().filter(|&length| length < i32::MAX as u32) {
         Some(length) => unsigned_varint(out, length + 1),
         None => return Err(EncodeError::TooLong { field, length }),
     }
@@ -315,11 +278,7 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out, &value);
         for cut in 0..out.len() {
-            prop_assert!(
-                read(&mut Reader::new(&out[..cut])).is_err(),
-                "cut at {}",
-                cut
-            );
+            prop_assert!(read(&mut Reader::new(&out[..cut])).is_err(), "cut at {}", cut);
         }
         let mut reader = Reader::new(&out);
         let again = read(&mut reader);
@@ -430,46 +389,24 @@ mod tests {
             (&[0x80, 0x80], None),
         ];
         for (bytes, expected) in cases {
-            assert_eq!(
-                Reader::new(bytes).unsigned_varint("x").ok(),
-                expected,
-                "{bytes:?}"
-            );
+            assert_eq!(Reader::new(bytes).unsigned_varint("x").ok(), expected, "{bytes:?}");
         }
         let mut longest = [0xff; 10];
         longest[9] = 1;
         assert_eq!(Reader::new(&longest).unsigned_varlong("x"), Ok(u64::MAX));
         longest[9] = 2;
-        assert!(matches!(
-            Reader::new(&longest).unsigned_varlong("x"),
-            Err(DecodeError::Varint { .. })
-        ));
-        assert!(matches!(
-            Reader::new(&[0xff; 11]).unsigned_varlong("x"),
-            Err(DecodeError::Varint { .. })
-        ));
+        assert!(matches!(Reader::new(&longest).unsigned_varlong("x"), Err(DecodeError::Varint { .. })));
+        assert!(matches!(Reader::new(&[0xff; 11]).unsigned_varlong("x"), Err(DecodeError::Varint { .. })));
     }
 
     #[test]
     fn what_a_prefix_cannot_say_is_an_error() {
         let long = "x".repeat(i16::MAX as usize + 1);
         let mut out = Vec::new();
-        assert_eq!(
-            string(&mut out, "x", &long, false),
-            Err(EncodeError::TooLong {
-                field: "x",
-                length: long.len()
-            })
-        );
+        assert_eq!(string(&mut out, "x", &long, false), Err(EncodeError::TooLong { field: "x", length: long.len() }));
         assert_eq!(string(&mut out, "x", &long, true), Ok(()));
         assert!(length(&mut out, "x", i32::MAX as usize + 1, false).is_err());
         assert!(length(&mut out, "x", i32::MAX as usize, true).is_err());
-        assert_eq!(
-            absent("x", 3, false),
-            Err(EncodeError::FieldNotInVersion {
-                field: "x",
-                version: 3
-            })
-        );
+        assert_eq!(absent("x", 3, false), Err(EncodeError::FieldNotInVersion { field: "x", version: 3 }));
     }
 }

@@ -20,12 +20,7 @@ pub struct ApiVersionsRequest<'a> {
 
 impl Default for ApiVersionsRequest<'_> {
     fn default() -> Self {
-        Self {
-            client_software_name: "",
-            client_software_version: "",
-            cluster_id: None,
-            node_id: -1,
-        }
+        Self { client_software_name: "", client_software_version: "", cluster_id: None, node_id: -1 }
     }
 }
 
@@ -40,33 +35,18 @@ impl<'a> ApiVersionsRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "ApiVersionsRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "ApiVersionsRequest", version });
         }
         let flexible = version >= 3;
         let message = Self {
-            client_software_name: if version >= 3 {
-                reader.string("client_software_name", flexible)?
-            } else {
-                ""
-            },
+            client_software_name: if version >= 3 { reader.string("client_software_name", flexible)? } else { "" },
             client_software_version: if version >= 3 {
                 reader.string("client_software_version", flexible)?
             } else {
                 ""
             },
-            cluster_id: if version == 5 {
-                reader.nullable_string("cluster_id", flexible)?
-            } else {
-                None
-            },
-            node_id: if version == 5 {
-                reader.int32("node_id")?
-            } else {
-                -1
-            },
+            cluster_id: if version == 5 { reader.nullable_string("cluster_id", flexible)? } else { None },
+            node_id: if version == 5 { reader.int32("node_id")? } else { -1 },
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -77,27 +57,14 @@ impl<'a> ApiVersionsRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "ApiVersionsRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "ApiVersionsRequest", version });
         }
         let flexible = version >= 3;
         if version >= 3 {
-            writer::string(
-                out,
-                "client_software_name",
-                self.client_software_name,
-                flexible,
-            )?;
+            writer::string(out, "client_software_name", self.client_software_name, flexible)?;
         }
         if version >= 3 {
-            writer::string(
-                out,
-                "client_software_version",
-                self.client_software_version,
-                flexible,
-            )?;
+            writer::string(out, "client_software_version", self.client_software_version, flexible)?;
         }
         if version == 5 {
             writer::nullable_string(out, "cluster_id", self.cluster_id, flexible)?;

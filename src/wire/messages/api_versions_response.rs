@@ -53,22 +53,13 @@ impl<'a> ApiVersionsResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "ApiVersionsResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "ApiVersionsResponse", version });
         }
         let flexible = version >= 3;
         let mut message = Self {
             error_code: reader.int16("error_code")?,
-            api_keys: reader.array("api_keys", flexible, 6, |reader| {
-                ApiVersion::decode(reader, version)
-            })?,
-            throttle_time_ms: if version >= 1 {
-                reader.int32("throttle_time_ms")?
-            } else {
-                0
-            },
+            api_keys: reader.array("api_keys", flexible, 6, |reader| ApiVersion::decode(reader, version))?,
+            throttle_time_ms: if version >= 1 { reader.int32("throttle_time_ms")? } else { 0 },
             supported_features: Vec::new(),
             finalized_features_epoch: -1,
             finalized_features: Vec::new(),
@@ -78,20 +69,15 @@ impl<'a> ApiVersionsResponse<'a> {
             reader.tagged_fields(|tag, reader| {
                 match tag {
                     0 => {
-                        message.supported_features =
-                            reader.array("supported_features", flexible, 6, |reader| {
-                                SupportedFeatureKey::decode(reader, version)
-                            })?
+                        message.supported_features = reader.array("supported_features", flexible, 6, |reader| {
+                            SupportedFeatureKey::decode(reader, version)
+                        })?
                     }
-                    1 => {
-                        message.finalized_features_epoch =
-                            reader.int64("finalized_features_epoch")?
-                    }
+                    1 => message.finalized_features_epoch = reader.int64("finalized_features_epoch")?,
                     2 => {
-                        message.finalized_features =
-                            reader.array("finalized_features", flexible, 6, |reader| {
-                                FinalizedFeatureKey::decode(reader, version)
-                            })?
+                        message.finalized_features = reader.array("finalized_features", flexible, 6, |reader| {
+                            FinalizedFeatureKey::decode(reader, version)
+                        })?
                     }
                     3 => message.zk_migration_ready = reader.bool("zk_migration_ready")?,
                     _ => {}
@@ -105,16 +91,11 @@ impl<'a> ApiVersionsResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "ApiVersionsResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "ApiVersionsResponse", version });
         }
         let flexible = version >= 3;
         writer::int16(out, self.error_code);
-        writer::array(out, "api_keys", &self.api_keys, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "api_keys", &self.api_keys, flexible, |out, value| value.encode_body(out, version))?;
         if version >= 1 {
             writer::int32(out, self.throttle_time_ms);
         }
@@ -132,13 +113,9 @@ impl<'a> ApiVersionsResponse<'a> {
             );
             if has_supported_features {
                 writer::tagged_field(out, 0, |out| {
-                    writer::array(
-                        out,
-                        "supported_features",
-                        &self.supported_features,
-                        flexible,
-                        |out, value| value.encode_body(out, version),
-                    )?;
+                    writer::array(out, "supported_features", &self.supported_features, flexible, |out, value| {
+                        value.encode_body(out, version)
+                    })?;
                     Ok(())
                 })?;
             }
@@ -150,13 +127,9 @@ impl<'a> ApiVersionsResponse<'a> {
             }
             if has_finalized_features {
                 writer::tagged_field(out, 2, |out| {
-                    writer::array(
-                        out,
-                        "finalized_features",
-                        &self.finalized_features,
-                        flexible,
-                        |out, value| value.encode_body(out, version),
-                    )?;
+                    writer::array(out, "finalized_features", &self.finalized_features, flexible, |out, value| {
+                        value.encode_body(out, version)
+                    })?;
                     Ok(())
                 })?;
             }
@@ -196,11 +169,7 @@ impl ApiVersion {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 3;
         writer::int16(out, self.api_key);
         writer::int16(out, self.min_version);
@@ -235,11 +204,7 @@ impl<'a> SupportedFeatureKey<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         let flexible = true;
         writer::string(out, "name", self.name, flexible)?;
         writer::int16(out, self.min_version);
@@ -272,11 +237,7 @@ impl<'a> FinalizedFeatureKey<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         let flexible = true;
         writer::string(out, "name", self.name, flexible)?;
         writer::int16(out, self.max_version_level);

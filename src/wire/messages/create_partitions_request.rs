@@ -27,16 +27,11 @@ impl<'a> CreatePartitionsRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "CreatePartitionsRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "CreatePartitionsRequest", version });
         }
         let flexible = version >= 2;
         let message = Self {
-            topics: reader.array("topics", flexible, 7, |reader| {
-                CreatePartitionsTopic::decode(reader, version)
-            })?,
+            topics: reader.array("topics", flexible, 7, |reader| CreatePartitionsTopic::decode(reader, version))?,
             timeout_ms: reader.int32("timeout_ms")?,
             validate_only: reader.bool("validate_only")?,
         };
@@ -49,15 +44,10 @@ impl<'a> CreatePartitionsRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "CreatePartitionsRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "CreatePartitionsRequest", version });
         }
         let flexible = version >= 2;
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         writer::int32(out, self.timeout_ms);
         writer::bool(out, self.validate_only);
         if flexible {
@@ -80,11 +70,7 @@ pub struct CreatePartitionsTopic<'a> {
 
 impl Default for CreatePartitionsTopic<'_> {
     fn default() -> Self {
-        Self {
-            name: "",
-            count: 0,
-            assignments: Some(Vec::new()),
-        }
+        Self { name: "", count: 0, assignments: Some(Vec::new()) }
     }
 }
 
@@ -104,21 +90,13 @@ impl<'a> CreatePartitionsTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 2;
         writer::string(out, "name", self.name, flexible)?;
         writer::int32(out, self.count);
-        writer::nullable_array(
-            out,
-            "assignments",
-            self.assignments.as_deref(),
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::nullable_array(out, "assignments", self.assignments.as_deref(), flexible, |out, value| {
+            value.encode_body(out, version)
+        })?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -136,33 +114,20 @@ pub struct CreatePartitionsAssignment {
 impl CreatePartitionsAssignment {
     fn decode(reader: &mut Reader<'_>, version: i16) -> Result<Self, DecodeError> {
         let flexible = version >= 2;
-        let message = Self {
-            broker_ids: reader.array("broker_ids", flexible, 4, |reader| {
-                reader.int32("broker_ids")
-            })?,
-        };
+        let message =
+            Self { broker_ids: reader.array("broker_ids", flexible, 4, |reader| reader.int32("broker_ids"))? };
         if flexible {
             reader.skip_tagged_fields()?;
         }
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 2;
-        writer::array(
-            out,
-            "broker_ids",
-            &self.broker_ids,
-            flexible,
-            |out, value| {
-                writer::int32(out, *value);
-                Ok(())
-            },
-        )?;
+        writer::array(out, "broker_ids", &self.broker_ids, flexible, |out, value| {
+            writer::int32(out, *value);
+            Ok(())
+        })?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }

@@ -26,17 +26,13 @@ impl<'a> CreatePartitionsResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "CreatePartitionsResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "CreatePartitionsResponse", version });
         }
         let flexible = version >= 2;
         let message = Self {
             throttle_time_ms: reader.int32("throttle_time_ms")?,
-            results: reader.array("results", flexible, 5, |reader| {
-                CreatePartitionsTopicResult::decode(reader, version)
-            })?,
+            results: reader
+                .array("results", flexible, 5, |reader| CreatePartitionsTopicResult::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -47,16 +43,11 @@ impl<'a> CreatePartitionsResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "CreatePartitionsResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "CreatePartitionsResponse", version });
         }
         let flexible = version >= 2;
         writer::int32(out, self.throttle_time_ms);
-        writer::array(out, "results", &self.results, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "results", &self.results, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -89,11 +80,7 @@ impl<'a> CreatePartitionsTopicResult<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 2;
         writer::string(out, "name", self.name, flexible)?;
         writer::int16(out, self.error_code);

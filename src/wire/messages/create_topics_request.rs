@@ -18,11 +18,7 @@ pub struct CreateTopicsRequest<'a> {
 
 impl Default for CreateTopicsRequest<'_> {
     fn default() -> Self {
-        Self {
-            topics: Vec::new(),
-            timeout_ms: 60000,
-            validate_only: false,
-        }
+        Self { topics: Vec::new(), timeout_ms: 60000, validate_only: false }
     }
 }
 
@@ -37,16 +33,11 @@ impl<'a> CreateTopicsRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "CreateTopicsRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "CreateTopicsRequest", version });
         }
         let flexible = version >= 5;
         let message = Self {
-            topics: reader.array("topics", flexible, 10, |reader| {
-                CreatableTopic::decode(reader, version)
-            })?,
+            topics: reader.array("topics", flexible, 10, |reader| CreatableTopic::decode(reader, version))?,
             timeout_ms: reader.int32("timeout_ms")?,
             validate_only: reader.bool("validate_only")?,
         };
@@ -59,15 +50,10 @@ impl<'a> CreateTopicsRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "CreateTopicsRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "CreateTopicsRequest", version });
         }
         let flexible = version >= 5;
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         writer::int32(out, self.timeout_ms);
         writer::bool(out, self.validate_only);
         if flexible {
@@ -101,12 +87,9 @@ impl<'a> CreatableTopic<'a> {
             name: reader.string("name", flexible)?,
             num_partitions: reader.int32("num_partitions")?,
             replication_factor: reader.int16("replication_factor")?,
-            assignments: reader.array("assignments", flexible, 6, |reader| {
-                CreatableReplicaAssignment::decode(reader, version)
-            })?,
-            configs: reader.array("configs", flexible, 3, |reader| {
-                CreatableTopicConfig::decode(reader, version)
-            })?,
+            assignments: reader
+                .array("assignments", flexible, 6, |reader| CreatableReplicaAssignment::decode(reader, version))?,
+            configs: reader.array("configs", flexible, 3, |reader| CreatableTopicConfig::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -114,25 +97,13 @@ impl<'a> CreatableTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 5;
         writer::string(out, "name", self.name, flexible)?;
         writer::int32(out, self.num_partitions);
         writer::int16(out, self.replication_factor);
-        writer::array(
-            out,
-            "assignments",
-            &self.assignments,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
-        writer::array(out, "configs", &self.configs, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "assignments", &self.assignments, flexible, |out, value| value.encode_body(out, version))?;
+        writer::array(out, "configs", &self.configs, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -154,9 +125,7 @@ impl CreatableReplicaAssignment {
         let flexible = version >= 5;
         let message = Self {
             partition_index: reader.int32("partition_index")?,
-            broker_ids: reader.array("broker_ids", flexible, 4, |reader| {
-                reader.int32("broker_ids")
-            })?,
+            broker_ids: reader.array("broker_ids", flexible, 4, |reader| reader.int32("broker_ids"))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -164,23 +133,13 @@ impl CreatableReplicaAssignment {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 5;
         writer::int32(out, self.partition_index);
-        writer::array(
-            out,
-            "broker_ids",
-            &self.broker_ids,
-            flexible,
-            |out, value| {
-                writer::int32(out, *value);
-                Ok(())
-            },
-        )?;
+        writer::array(out, "broker_ids", &self.broker_ids, flexible, |out, value| {
+            writer::int32(out, *value);
+            Ok(())
+        })?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -199,31 +158,22 @@ pub struct CreatableTopicConfig<'a> {
 
 impl Default for CreatableTopicConfig<'_> {
     fn default() -> Self {
-        Self {
-            name: "",
-            value: Some(""),
-        }
+        Self { name: "", value: Some("") }
     }
 }
 
 impl<'a> CreatableTopicConfig<'a> {
     fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         let flexible = version >= 5;
-        let message = Self {
-            name: reader.string("name", flexible)?,
-            value: reader.nullable_string("value", flexible)?,
-        };
+        let message =
+            Self { name: reader.string("name", flexible)?, value: reader.nullable_string("value", flexible)? };
         if flexible {
             reader.skip_tagged_fields()?;
         }
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 5;
         writer::string(out, "name", self.name, flexible)?;
         writer::nullable_string(out, "value", self.value, flexible)?;

@@ -27,17 +27,12 @@ impl<'a> CreateTopicsResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "CreateTopicsResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "CreateTopicsResponse", version });
         }
         let flexible = version >= 5;
         let message = Self {
             throttle_time_ms: reader.int32("throttle_time_ms")?,
-            topics: reader.array("topics", flexible, 6, |reader| {
-                CreatableTopicResult::decode(reader, version)
-            })?,
+            topics: reader.array("topics", flexible, 6, |reader| CreatableTopicResult::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -48,16 +43,11 @@ impl<'a> CreateTopicsResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "CreateTopicsResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "CreateTopicsResponse", version });
         }
         let flexible = version >= 5;
         writer::int32(out, self.throttle_time_ms);
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -106,28 +96,15 @@ impl<'a> CreatableTopicResult<'a> {
         let flexible = version >= 5;
         let mut message = Self {
             name: reader.string("name", flexible)?,
-            topic_id: if version == 7 {
-                reader.uuid("topic_id")?
-            } else {
-                Uuid::ZERO
-            },
+            topic_id: if version == 7 { reader.uuid("topic_id")? } else { Uuid::ZERO },
             error_code: reader.int16("error_code")?,
             error_message: reader.nullable_string("error_message", flexible)?,
             topic_config_error_code: 0,
-            num_partitions: if version >= 5 {
-                reader.int32("num_partitions")?
-            } else {
-                -1
-            },
-            replication_factor: if version >= 5 {
-                reader.int16("replication_factor")?
-            } else {
-                -1
-            },
+            num_partitions: if version >= 5 { reader.int32("num_partitions")? } else { -1 },
+            replication_factor: if version >= 5 { reader.int16("replication_factor")? } else { -1 },
             configs: if version >= 5 {
-                reader.nullable_array("configs", flexible, 6, |reader| {
-                    CreatableTopicConfigs::decode(reader, version)
-                })?
+                reader
+                    .nullable_array("configs", flexible, 6, |reader| CreatableTopicConfigs::decode(reader, version))?
             } else {
                 Some(Vec::new())
             },
@@ -143,11 +120,7 @@ impl<'a> CreatableTopicResult<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 5;
         writer::string(out, "name", self.name, flexible)?;
         if version == 7 {
@@ -162,13 +135,9 @@ impl<'a> CreatableTopicResult<'a> {
             writer::int16(out, self.replication_factor);
         }
         if version >= 5 {
-            writer::nullable_array(
-                out,
-                "configs",
-                self.configs.as_deref(),
-                flexible,
-                |out, value| value.encode_body(out, version),
-            )?;
+            writer::nullable_array(out, "configs", self.configs.as_deref(), flexible, |out, value| {
+                value.encode_body(out, version)
+            })?;
         }
         if flexible {
             let has_topic_config_error_code = self.topic_config_error_code != 0;
@@ -201,13 +170,7 @@ pub struct CreatableTopicConfigs<'a> {
 
 impl Default for CreatableTopicConfigs<'_> {
     fn default() -> Self {
-        Self {
-            name: "",
-            value: Some(""),
-            read_only: false,
-            config_source: -1,
-            is_sensitive: false,
-        }
+        Self { name: "", value: Some(""), read_only: false, config_source: -1, is_sensitive: false }
     }
 }
 
@@ -225,11 +188,7 @@ impl<'a> CreatableTopicConfigs<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         let flexible = true;
         writer::string(out, "name", self.name, flexible)?;
         writer::nullable_string(out, "value", self.value, flexible)?;

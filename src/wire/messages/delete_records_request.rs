@@ -25,16 +25,11 @@ impl<'a> DeleteRecordsRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DeleteRecordsRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DeleteRecordsRequest", version });
         }
         let flexible = version == 2;
         let message = Self {
-            topics: reader.array("topics", flexible, 3, |reader| {
-                DeleteRecordsTopic::decode(reader, version)
-            })?,
+            topics: reader.array("topics", flexible, 3, |reader| DeleteRecordsTopic::decode(reader, version))?,
             timeout_ms: reader.int32("timeout_ms")?,
         };
         if flexible {
@@ -46,15 +41,10 @@ impl<'a> DeleteRecordsRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DeleteRecordsRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DeleteRecordsRequest", version });
         }
         let flexible = version == 2;
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         writer::int32(out, self.timeout_ms);
         if flexible {
             writer::unsigned_varint(out, 0);
@@ -77,9 +67,8 @@ impl<'a> DeleteRecordsTopic<'a> {
         let flexible = version == 2;
         let message = Self {
             name: reader.string("name", flexible)?,
-            partitions: reader.array("partitions", flexible, 12, |reader| {
-                DeleteRecordsPartition::decode(reader, version)
-            })?,
+            partitions: reader
+                .array("partitions", flexible, 12, |reader| DeleteRecordsPartition::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -87,20 +76,10 @@ impl<'a> DeleteRecordsTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 2;
         writer::string(out, "name", self.name, flexible)?;
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -120,21 +99,14 @@ pub struct DeleteRecordsPartition {
 impl DeleteRecordsPartition {
     fn decode(reader: &mut Reader<'_>, version: i16) -> Result<Self, DecodeError> {
         let flexible = version == 2;
-        let message = Self {
-            partition_index: reader.int32("partition_index")?,
-            offset: reader.int64("offset")?,
-        };
+        let message = Self { partition_index: reader.int32("partition_index")?, offset: reader.int64("offset")? };
         if flexible {
             reader.skip_tagged_fields()?;
         }
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 2;
         writer::int32(out, self.partition_index);
         writer::int64(out, self.offset);

@@ -26,17 +26,12 @@ impl<'a> DeleteRecordsResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DeleteRecordsResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DeleteRecordsResponse", version });
         }
         let flexible = version == 2;
         let message = Self {
             throttle_time_ms: reader.int32("throttle_time_ms")?,
-            topics: reader.array("topics", flexible, 3, |reader| {
-                DeleteRecordsTopicResult::decode(reader, version)
-            })?,
+            topics: reader.array("topics", flexible, 3, |reader| DeleteRecordsTopicResult::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -47,16 +42,11 @@ impl<'a> DeleteRecordsResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DeleteRecordsResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DeleteRecordsResponse", version });
         }
         let flexible = version == 2;
         writer::int32(out, self.throttle_time_ms);
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -78,9 +68,8 @@ impl<'a> DeleteRecordsTopicResult<'a> {
         let flexible = version == 2;
         let message = Self {
             name: reader.string("name", flexible)?,
-            partitions: reader.array("partitions", flexible, 14, |reader| {
-                DeleteRecordsPartitionResult::decode(reader, version)
-            })?,
+            partitions: reader
+                .array("partitions", flexible, 14, |reader| DeleteRecordsPartitionResult::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -88,20 +77,10 @@ impl<'a> DeleteRecordsTopicResult<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 2;
         writer::string(out, "name", self.name, flexible)?;
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -134,11 +113,7 @@ impl DeleteRecordsPartitionResult {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 2;
         writer::int32(out, self.partition_index);
         writer::int64(out, self.low_watermark);

@@ -28,24 +28,17 @@ impl<'a> DeleteTopicsRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DeleteTopicsRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DeleteTopicsRequest", version });
         }
         let flexible = version >= 4;
         let message = Self {
             topics: if version == 6 {
-                reader.array("topics", flexible, 18, |reader| {
-                    DeleteTopicState::decode(reader, version)
-                })?
+                reader.array("topics", flexible, 18, |reader| DeleteTopicState::decode(reader, version))?
             } else {
                 Vec::new()
             },
             topic_names: if version <= 5 {
-                reader.array("topic_names", flexible, 1, |reader| {
-                    reader.string("topic_names", flexible)
-                })?
+                reader.array("topic_names", flexible, 1, |reader| reader.string("topic_names", flexible))?
             } else {
                 Vec::new()
             },
@@ -60,27 +53,18 @@ impl<'a> DeleteTopicsRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DeleteTopicsRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DeleteTopicsRequest", version });
         }
         let flexible = version >= 4;
         if version == 6 {
-            writer::array(out, "topics", &self.topics, flexible, |out, value| {
-                value.encode_body(out, version)
-            })?;
+            writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         } else {
             writer::absent("topics", version, self.topics.is_empty())?;
         }
         if version <= 5 {
-            writer::array(
-                out,
-                "topic_names",
-                &self.topic_names,
-                flexible,
-                |out, value| writer::string(out, "topic_names", value, flexible),
-            )?;
+            writer::array(out, "topic_names", &self.topic_names, flexible, |out, value| {
+                writer::string(out, "topic_names", value, flexible)
+            })?;
         }
         writer::int32(out, self.timeout_ms);
         if flexible {
@@ -102,19 +86,12 @@ pub struct DeleteTopicState<'a> {
 impl<'a> DeleteTopicState<'a> {
     fn decode(reader: &mut Reader<'a>, _version: i16) -> Result<Self, DecodeError> {
         let flexible = true;
-        let message = Self {
-            name: reader.nullable_string("name", flexible)?,
-            topic_id: reader.uuid("topic_id")?,
-        };
+        let message = Self { name: reader.nullable_string("name", flexible)?, topic_id: reader.uuid("topic_id")? };
         reader.skip_tagged_fields()?;
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         let flexible = true;
         writer::nullable_string(out, "name", self.name, flexible)?;
         writer::uuid(out, self.topic_id);

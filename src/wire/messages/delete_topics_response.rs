@@ -27,17 +27,13 @@ impl<'a> DeleteTopicsResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DeleteTopicsResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DeleteTopicsResponse", version });
         }
         let flexible = version >= 4;
         let message = Self {
             throttle_time_ms: reader.int32("throttle_time_ms")?,
-            responses: reader.array("responses", flexible, 4, |reader| {
-                DeletableTopicResult::decode(reader, version)
-            })?,
+            responses: reader
+                .array("responses", flexible, 4, |reader| DeletableTopicResult::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -48,16 +44,11 @@ impl<'a> DeleteTopicsResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DeleteTopicsResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DeleteTopicsResponse", version });
         }
         let flexible = version >= 4;
         writer::int32(out, self.throttle_time_ms);
-        writer::array(out, "responses", &self.responses, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "responses", &self.responses, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -80,12 +71,7 @@ pub struct DeletableTopicResult<'a> {
 
 impl Default for DeletableTopicResult<'_> {
     fn default() -> Self {
-        Self {
-            name: Some(""),
-            topic_id: Uuid::ZERO,
-            error_code: 0,
-            error_message: None,
-        }
+        Self { name: Some(""), topic_id: Uuid::ZERO, error_code: 0, error_message: None }
     }
 }
 
@@ -98,17 +84,9 @@ impl<'a> DeletableTopicResult<'a> {
             } else {
                 Some(reader.string("name", flexible)?)
             },
-            topic_id: if version == 6 {
-                reader.uuid("topic_id")?
-            } else {
-                Uuid::ZERO
-            },
+            topic_id: if version == 6 { reader.uuid("topic_id")? } else { Uuid::ZERO },
             error_code: reader.int16("error_code")?,
-            error_message: if version >= 5 {
-                reader.nullable_string("error_message", flexible)?
-            } else {
-                None
-            },
+            error_message: if version >= 5 { reader.nullable_string("error_message", flexible)? } else { None },
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -116,11 +94,7 @@ impl<'a> DeletableTopicResult<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 4;
         if version == 6 {
             writer::nullable_string(out, "name", self.name, flexible)?;

@@ -18,11 +18,7 @@ pub struct DescribeClusterRequest {
 
 impl Default for DescribeClusterRequest {
     fn default() -> Self {
-        Self {
-            include_cluster_authorized_operations: false,
-            endpoint_type: 1,
-            include_fenced_brokers: false,
-        }
+        Self { include_cluster_authorized_operations: false, endpoint_type: 1, include_fenced_brokers: false }
     }
 }
 
@@ -37,24 +33,12 @@ impl DescribeClusterRequest {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'_>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DescribeClusterRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DescribeClusterRequest", version });
         }
         let message = Self {
-            include_cluster_authorized_operations: reader
-                .bool("include_cluster_authorized_operations")?,
-            endpoint_type: if version >= 1 {
-                reader.int8("endpoint_type")?
-            } else {
-                1
-            },
-            include_fenced_brokers: if version == 2 {
-                reader.bool("include_fenced_brokers")?
-            } else {
-                false
-            },
+            include_cluster_authorized_operations: reader.bool("include_cluster_authorized_operations")?,
+            endpoint_type: if version >= 1 { reader.int8("endpoint_type")? } else { 1 },
+            include_fenced_brokers: if version == 2 { reader.bool("include_fenced_brokers")? } else { false },
         };
         reader.skip_tagged_fields()?;
         Ok(message)
@@ -63,10 +47,7 @@ impl DescribeClusterRequest {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DescribeClusterRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DescribeClusterRequest", version });
         }
         writer::bool(out, self.include_cluster_authorized_operations);
         if version >= 1 {
@@ -77,11 +58,7 @@ impl DescribeClusterRequest {
         if version == 2 {
             writer::bool(out, self.include_fenced_brokers);
         } else {
-            writer::absent(
-                "include_fenced_brokers",
-                version,
-                !self.include_fenced_brokers,
-            )?;
+            writer::absent("include_fenced_brokers", version, !self.include_fenced_brokers)?;
         }
         writer::unsigned_varint(out, 0);
         Ok(())

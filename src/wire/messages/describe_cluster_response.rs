@@ -54,25 +54,16 @@ impl<'a> DescribeClusterResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DescribeClusterResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DescribeClusterResponse", version });
         }
         let message = Self {
             throttle_time_ms: reader.int32("throttle_time_ms")?,
             error_code: reader.int16("error_code")?,
             error_message: reader.nullable_string("error_message", true)?,
-            endpoint_type: if version >= 1 {
-                reader.int8("endpoint_type")?
-            } else {
-                1
-            },
+            endpoint_type: if version >= 1 { reader.int8("endpoint_type")? } else { 1 },
             cluster_id: reader.string("cluster_id", true)?,
             controller_id: reader.int32("controller_id")?,
-            brokers: reader.array("brokers", true, 11, |reader| {
-                DescribeClusterBroker::decode(reader, version)
-            })?,
+            brokers: reader.array("brokers", true, 11, |reader| DescribeClusterBroker::decode(reader, version))?,
             cluster_authorized_operations: reader.int32("cluster_authorized_operations")?,
         };
         reader.skip_tagged_fields()?;
@@ -82,10 +73,7 @@ impl<'a> DescribeClusterResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DescribeClusterResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DescribeClusterResponse", version });
         }
         writer::int32(out, self.throttle_time_ms);
         writer::int16(out, self.error_code);
@@ -97,9 +85,7 @@ impl<'a> DescribeClusterResponse<'a> {
         }
         writer::string(out, "cluster_id", self.cluster_id, true)?;
         writer::int32(out, self.controller_id);
-        writer::array(out, "brokers", &self.brokers, true, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "brokers", &self.brokers, true, |out, value| value.encode_body(out, version))?;
         writer::int32(out, self.cluster_authorized_operations);
         writer::unsigned_varint(out, 0);
         Ok(())
@@ -128,21 +114,13 @@ impl<'a> DescribeClusterBroker<'a> {
             host: reader.string("host", true)?,
             port: reader.int32("port")?,
             rack: reader.nullable_string("rack", true)?,
-            is_fenced: if version == 2 {
-                reader.bool("is_fenced")?
-            } else {
-                false
-            },
+            is_fenced: if version == 2 { reader.bool("is_fenced")? } else { false },
         };
         reader.skip_tagged_fields()?;
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         writer::int32(out, self.broker_id);
         writer::string(out, "host", self.host, true)?;
         writer::int32(out, self.port);

@@ -27,22 +27,14 @@ impl<'a> DescribeConfigsRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DescribeConfigsRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DescribeConfigsRequest", version });
         }
         let flexible = version == 4;
         let message = Self {
-            resources: reader.array("resources", flexible, 4, |reader| {
-                DescribeConfigsResource::decode(reader, version)
-            })?,
+            resources: reader
+                .array("resources", flexible, 4, |reader| DescribeConfigsResource::decode(reader, version))?,
             include_synonyms: reader.bool("include_synonyms")?,
-            include_documentation: if version >= 3 {
-                reader.bool("include_documentation")?
-            } else {
-                false
-            },
+            include_documentation: if version >= 3 { reader.bool("include_documentation")? } else { false },
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -53,24 +45,15 @@ impl<'a> DescribeConfigsRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DescribeConfigsRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DescribeConfigsRequest", version });
         }
         let flexible = version == 4;
-        writer::array(out, "resources", &self.resources, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "resources", &self.resources, flexible, |out, value| value.encode_body(out, version))?;
         writer::bool(out, self.include_synonyms);
         if version >= 3 {
             writer::bool(out, self.include_documentation);
         } else {
-            writer::absent(
-                "include_documentation",
-                version,
-                !self.include_documentation,
-            )?;
+            writer::absent("include_documentation", version, !self.include_documentation)?;
         }
         if flexible {
             writer::unsigned_varint(out, 0);
@@ -92,11 +75,7 @@ pub struct DescribeConfigsResource<'a> {
 
 impl Default for DescribeConfigsResource<'_> {
     fn default() -> Self {
-        Self {
-            resource_type: 0,
-            resource_name: "",
-            configuration_keys: Some(Vec::new()),
-        }
+        Self { resource_type: 0, resource_name: "", configuration_keys: Some(Vec::new()) }
     }
 }
 
@@ -106,12 +85,9 @@ impl<'a> DescribeConfigsResource<'a> {
         let message = Self {
             resource_type: reader.int8("resource_type")?,
             resource_name: reader.string("resource_name", flexible)?,
-            configuration_keys: reader.nullable_array(
-                "configuration_keys",
-                flexible,
-                1,
-                |reader| reader.string("configuration_keys", flexible),
-            )?,
+            configuration_keys: reader.nullable_array("configuration_keys", flexible, 1, |reader| {
+                reader.string("configuration_keys", flexible)
+            })?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -119,11 +95,7 @@ impl<'a> DescribeConfigsResource<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::int8(out, self.resource_type);
         writer::string(out, "resource_name", self.resource_name, flexible)?;

@@ -26,17 +26,12 @@ impl<'a> DescribeConfigsResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DescribeConfigsResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DescribeConfigsResponse", version });
         }
         let flexible = version == 4;
         let message = Self {
             throttle_time_ms: reader.int32("throttle_time_ms")?,
-            results: reader.array("results", flexible, 7, |reader| {
-                DescribeConfigsResult::decode(reader, version)
-            })?,
+            results: reader.array("results", flexible, 7, |reader| DescribeConfigsResult::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -47,16 +42,11 @@ impl<'a> DescribeConfigsResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DescribeConfigsResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DescribeConfigsResponse", version });
         }
         let flexible = version == 4;
         writer::int32(out, self.throttle_time_ms);
-        writer::array(out, "results", &self.results, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "results", &self.results, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -81,13 +71,7 @@ pub struct DescribeConfigsResult<'a> {
 
 impl Default for DescribeConfigsResult<'_> {
     fn default() -> Self {
-        Self {
-            error_code: 0,
-            error_message: Some(""),
-            resource_type: 0,
-            resource_name: "",
-            configs: Vec::new(),
-        }
+        Self { error_code: 0, error_message: Some(""), resource_type: 0, resource_name: "", configs: Vec::new() }
     }
 }
 
@@ -99,9 +83,8 @@ impl<'a> DescribeConfigsResult<'a> {
             error_message: reader.nullable_string("error_message", flexible)?,
             resource_type: reader.int8("resource_type")?,
             resource_name: reader.string("resource_name", flexible)?,
-            configs: reader.array("configs", flexible, 9, |reader| {
-                DescribeConfigsResourceResult::decode(reader, version)
-            })?,
+            configs: reader
+                .array("configs", flexible, 9, |reader| DescribeConfigsResourceResult::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -109,19 +92,13 @@ impl<'a> DescribeConfigsResult<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::int16(out, self.error_code);
         writer::nullable_string(out, "error_message", self.error_message, flexible)?;
         writer::int8(out, self.resource_type);
         writer::string(out, "resource_name", self.resource_name, flexible)?;
-        writer::array(out, "configs", &self.configs, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "configs", &self.configs, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -175,19 +152,10 @@ impl<'a> DescribeConfigsResourceResult<'a> {
             read_only: reader.bool("read_only")?,
             config_source: reader.int8("config_source")?,
             is_sensitive: reader.bool("is_sensitive")?,
-            synonyms: reader.array("synonyms", flexible, 4, |reader| {
-                DescribeConfigsSynonym::decode(reader, version)
-            })?,
-            config_type: if version >= 3 {
-                reader.int8("config_type")?
-            } else {
-                0
-            },
-            documentation: if version >= 3 {
-                reader.nullable_string("documentation", flexible)?
-            } else {
-                Some("")
-            },
+            synonyms: reader
+                .array("synonyms", flexible, 4, |reader| DescribeConfigsSynonym::decode(reader, version))?,
+            config_type: if version >= 3 { reader.int8("config_type")? } else { 0 },
+            documentation: if version >= 3 { reader.nullable_string("documentation", flexible)? } else { Some("") },
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -195,20 +163,14 @@ impl<'a> DescribeConfigsResourceResult<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::string(out, "name", self.name, flexible)?;
         writer::nullable_string(out, "value", self.value, flexible)?;
         writer::bool(out, self.read_only);
         writer::int8(out, self.config_source);
         writer::bool(out, self.is_sensitive);
-        writer::array(out, "synonyms", &self.synonyms, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "synonyms", &self.synonyms, flexible, |out, value| value.encode_body(out, version))?;
         if version >= 3 {
             writer::int8(out, self.config_type);
         }
@@ -235,11 +197,7 @@ pub struct DescribeConfigsSynonym<'a> {
 
 impl Default for DescribeConfigsSynonym<'_> {
     fn default() -> Self {
-        Self {
-            name: "",
-            value: Some(""),
-            source: 0,
-        }
+        Self { name: "", value: Some(""), source: 0 }
     }
 }
 
@@ -257,11 +215,7 @@ impl<'a> DescribeConfigsSynonym<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::string(out, "name", self.name, flexible)?;
         writer::nullable_string(out, "value", self.value, flexible)?;

@@ -14,9 +14,7 @@ pub struct DescribeLogDirsRequest<'a> {
 
 impl Default for DescribeLogDirsRequest<'_> {
     fn default() -> Self {
-        Self {
-            topics: Some(Vec::new()),
-        }
+        Self { topics: Some(Vec::new()) }
     }
 }
 
@@ -31,16 +29,12 @@ impl<'a> DescribeLogDirsRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DescribeLogDirsRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DescribeLogDirsRequest", version });
         }
         let flexible = version >= 2;
         let message = Self {
-            topics: reader.nullable_array("topics", flexible, 3, |reader| {
-                DescribableLogDirTopic::decode(reader, version)
-            })?,
+            topics: reader
+                .nullable_array("topics", flexible, 3, |reader| DescribableLogDirTopic::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -51,19 +45,12 @@ impl<'a> DescribeLogDirsRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DescribeLogDirsRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DescribeLogDirsRequest", version });
         }
         let flexible = version >= 2;
-        writer::nullable_array(
-            out,
-            "topics",
-            self.topics.as_deref(),
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::nullable_array(out, "topics", self.topics.as_deref(), flexible, |out, value| {
+            value.encode_body(out, version)
+        })?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -85,9 +72,7 @@ impl<'a> DescribableLogDirTopic<'a> {
         let flexible = version >= 2;
         let message = Self {
             topic: reader.string("topic", flexible)?,
-            partitions: reader.array("partitions", flexible, 4, |reader| {
-                reader.int32("partitions")
-            })?,
+            partitions: reader.array("partitions", flexible, 4, |reader| reader.int32("partitions"))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -95,23 +80,13 @@ impl<'a> DescribableLogDirTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 2;
         writer::string(out, "topic", self.topic, flexible)?;
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| {
-                writer::int32(out, *value);
-                Ok(())
-            },
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| {
+            writer::int32(out, *value);
+            Ok(())
+        })?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }

@@ -28,22 +28,13 @@ impl<'a> DescribeLogDirsResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DescribeLogDirsResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DescribeLogDirsResponse", version });
         }
         let flexible = version >= 2;
         let message = Self {
             throttle_time_ms: reader.int32("throttle_time_ms")?,
-            error_code: if version >= 3 {
-                reader.int16("error_code")?
-            } else {
-                0
-            },
-            results: reader.array("results", flexible, 5, |reader| {
-                DescribeLogDirsResult::decode(reader, version)
-            })?,
+            error_code: if version >= 3 { reader.int16("error_code")? } else { 0 },
+            results: reader.array("results", flexible, 5, |reader| DescribeLogDirsResult::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -54,19 +45,14 @@ impl<'a> DescribeLogDirsResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DescribeLogDirsResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DescribeLogDirsResponse", version });
         }
         let flexible = version >= 2;
         writer::int32(out, self.throttle_time_ms);
         if version >= 3 {
             writer::int16(out, self.error_code);
         }
-        writer::array(out, "results", &self.results, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "results", &self.results, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -95,14 +81,7 @@ pub struct DescribeLogDirsResult<'a> {
 
 impl Default for DescribeLogDirsResult<'_> {
     fn default() -> Self {
-        Self {
-            error_code: 0,
-            log_dir: "",
-            topics: Vec::new(),
-            total_bytes: -1,
-            usable_bytes: -1,
-            is_cordoned: false,
-        }
+        Self { error_code: 0, log_dir: "", topics: Vec::new(), total_bytes: -1, usable_bytes: -1, is_cordoned: false }
     }
 }
 
@@ -112,24 +91,10 @@ impl<'a> DescribeLogDirsResult<'a> {
         let message = Self {
             error_code: reader.int16("error_code")?,
             log_dir: reader.string("log_dir", flexible)?,
-            topics: reader.array("topics", flexible, 3, |reader| {
-                DescribeLogDirsTopic::decode(reader, version)
-            })?,
-            total_bytes: if version >= 4 {
-                reader.int64("total_bytes")?
-            } else {
-                -1
-            },
-            usable_bytes: if version >= 4 {
-                reader.int64("usable_bytes")?
-            } else {
-                -1
-            },
-            is_cordoned: if version == 5 {
-                reader.bool("is_cordoned")?
-            } else {
-                false
-            },
+            topics: reader.array("topics", flexible, 3, |reader| DescribeLogDirsTopic::decode(reader, version))?,
+            total_bytes: if version >= 4 { reader.int64("total_bytes")? } else { -1 },
+            usable_bytes: if version >= 4 { reader.int64("usable_bytes")? } else { -1 },
+            is_cordoned: if version == 5 { reader.bool("is_cordoned")? } else { false },
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -137,17 +102,11 @@ impl<'a> DescribeLogDirsResult<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 2;
         writer::int16(out, self.error_code);
         writer::string(out, "log_dir", self.log_dir, flexible)?;
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         if version >= 4 {
             writer::int64(out, self.total_bytes);
         }
@@ -178,9 +137,8 @@ impl<'a> DescribeLogDirsTopic<'a> {
         let flexible = version >= 2;
         let message = Self {
             name: reader.string("name", flexible)?,
-            partitions: reader.array("partitions", flexible, 21, |reader| {
-                DescribeLogDirsPartition::decode(reader, version)
-            })?,
+            partitions: reader
+                .array("partitions", flexible, 21, |reader| DescribeLogDirsPartition::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -188,20 +146,10 @@ impl<'a> DescribeLogDirsTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 2;
         writer::string(out, "name", self.name, flexible)?;
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -239,11 +187,7 @@ impl DescribeLogDirsPartition {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 2;
         writer::int32(out, self.partition_index);
         writer::int64(out, self.partition_size);

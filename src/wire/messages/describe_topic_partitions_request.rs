@@ -18,11 +18,7 @@ pub struct DescribeTopicPartitionsRequest<'a> {
 
 impl Default for DescribeTopicPartitionsRequest<'_> {
     fn default() -> Self {
-        Self {
-            topics: Vec::new(),
-            response_partition_limit: 2000,
-            cursor: None,
-        }
+        Self { topics: Vec::new(), response_partition_limit: 2000, cursor: None }
     }
 }
 
@@ -37,21 +33,12 @@ impl<'a> DescribeTopicPartitionsRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DescribeTopicPartitionsRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DescribeTopicPartitionsRequest", version });
         }
         let message = Self {
-            topics: reader.array("topics", true, 2, |reader| {
-                TopicRequest::decode(reader, version)
-            })?,
+            topics: reader.array("topics", true, 2, |reader| TopicRequest::decode(reader, version))?,
             response_partition_limit: reader.int32("response_partition_limit")?,
-            cursor: if reader.int8("cursor")? < 0 {
-                None
-            } else {
-                Some(Cursor::decode(reader, version)?)
-            },
+            cursor: if reader.int8("cursor")? < 0 { None } else { Some(Cursor::decode(reader, version)?) },
         };
         reader.skip_tagged_fields()?;
         Ok(message)
@@ -60,14 +47,9 @@ impl<'a> DescribeTopicPartitionsRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DescribeTopicPartitionsRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DescribeTopicPartitionsRequest", version });
         }
-        writer::array(out, "topics", &self.topics, true, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, true, |out, value| value.encode_body(out, version))?;
         writer::int32(out, self.response_partition_limit);
         match self.cursor.as_ref() {
             Some(value) => {
@@ -90,18 +72,12 @@ pub struct TopicRequest<'a> {
 
 impl<'a> TopicRequest<'a> {
     fn decode(reader: &mut Reader<'a>, _version: i16) -> Result<Self, DecodeError> {
-        let message = Self {
-            name: reader.string("name", true)?,
-        };
+        let message = Self { name: reader.string("name", true)? };
         reader.skip_tagged_fields()?;
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         writer::string(out, "name", self.name, true)?;
         writer::unsigned_varint(out, 0);
         Ok(())
@@ -119,19 +95,13 @@ pub struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn decode(reader: &mut Reader<'a>, _version: i16) -> Result<Self, DecodeError> {
-        let message = Self {
-            topic_name: reader.string("topic_name", true)?,
-            partition_index: reader.int32("partition_index")?,
-        };
+        let message =
+            Self { topic_name: reader.string("topic_name", true)?, partition_index: reader.int32("partition_index")? };
         reader.skip_tagged_fields()?;
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         writer::string(out, "topic_name", self.topic_name, true)?;
         writer::int32(out, self.partition_index);
         writer::unsigned_varint(out, 0);

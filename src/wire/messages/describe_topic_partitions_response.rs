@@ -29,21 +29,13 @@ impl<'a> DescribeTopicPartitionsResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "DescribeTopicPartitionsResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "DescribeTopicPartitionsResponse", version });
         }
         let message = Self {
             throttle_time_ms: reader.int32("throttle_time_ms")?,
-            topics: reader.array("topics", true, 26, |reader| {
-                DescribeTopicPartitionsResponseTopic::decode(reader, version)
-            })?,
-            next_cursor: if reader.int8("next_cursor")? < 0 {
-                None
-            } else {
-                Some(Cursor::decode(reader, version)?)
-            },
+            topics: reader
+                .array("topics", true, 26, |reader| DescribeTopicPartitionsResponseTopic::decode(reader, version))?,
+            next_cursor: if reader.int8("next_cursor")? < 0 { None } else { Some(Cursor::decode(reader, version)?) },
         };
         reader.skip_tagged_fields()?;
         Ok(message)
@@ -52,15 +44,10 @@ impl<'a> DescribeTopicPartitionsResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "DescribeTopicPartitionsResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "DescribeTopicPartitionsResponse", version });
         }
         writer::int32(out, self.throttle_time_ms);
-        writer::array(out, "topics", &self.topics, true, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, true, |out, value| value.encode_body(out, version))?;
         match self.next_cursor.as_ref() {
             Some(value) => {
                 writer::int8(out, 1);
@@ -119,18 +106,12 @@ impl<'a> DescribeTopicPartitionsResponseTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         writer::int16(out, self.error_code);
         writer::nullable_string(out, "name", self.name, true)?;
         writer::uuid(out, self.topic_id);
         writer::bool(out, self.is_internal);
-        writer::array(out, "partitions", &self.partitions, true, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "partitions", &self.partitions, true, |out, value| value.encode_body(out, version))?;
         writer::int32(out, self.topic_authorized_operations);
         writer::unsigned_varint(out, 0);
         Ok(())
@@ -183,46 +164,28 @@ impl DescribeTopicPartitionsResponsePartition {
             partition_index: reader.int32("partition_index")?,
             leader_id: reader.int32("leader_id")?,
             leader_epoch: reader.int32("leader_epoch")?,
-            replica_nodes: reader.array("replica_nodes", true, 4, |reader| {
-                reader.int32("replica_nodes")
-            })?,
+            replica_nodes: reader.array("replica_nodes", true, 4, |reader| reader.int32("replica_nodes"))?,
             isr_nodes: reader.array("isr_nodes", true, 4, |reader| reader.int32("isr_nodes"))?,
-            eligible_leader_replicas: reader.nullable_array(
-                "eligible_leader_replicas",
-                true,
-                4,
-                |reader| reader.int32("eligible_leader_replicas"),
-            )?,
-            last_known_elr: reader.nullable_array("last_known_elr", true, 4, |reader| {
-                reader.int32("last_known_elr")
+            eligible_leader_replicas: reader.nullable_array("eligible_leader_replicas", true, 4, |reader| {
+                reader.int32("eligible_leader_replicas")
             })?,
-            offline_replicas: reader.array("offline_replicas", true, 4, |reader| {
-                reader.int32("offline_replicas")
-            })?,
+            last_known_elr: reader
+                .nullable_array("last_known_elr", true, 4, |reader| reader.int32("last_known_elr"))?,
+            offline_replicas: reader.array("offline_replicas", true, 4, |reader| reader.int32("offline_replicas"))?,
         };
         reader.skip_tagged_fields()?;
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         writer::int16(out, self.error_code);
         writer::int32(out, self.partition_index);
         writer::int32(out, self.leader_id);
         writer::int32(out, self.leader_epoch);
-        writer::array(
-            out,
-            "replica_nodes",
-            &self.replica_nodes,
-            true,
-            |out, value| {
-                writer::int32(out, *value);
-                Ok(())
-            },
-        )?;
+        writer::array(out, "replica_nodes", &self.replica_nodes, true, |out, value| {
+            writer::int32(out, *value);
+            Ok(())
+        })?;
         writer::array(out, "isr_nodes", &self.isr_nodes, true, |out, value| {
             writer::int32(out, *value);
             Ok(())
@@ -237,26 +200,14 @@ impl DescribeTopicPartitionsResponsePartition {
                 Ok(())
             },
         )?;
-        writer::nullable_array(
-            out,
-            "last_known_elr",
-            self.last_known_elr.as_deref(),
-            true,
-            |out, value| {
-                writer::int32(out, *value);
-                Ok(())
-            },
-        )?;
-        writer::array(
-            out,
-            "offline_replicas",
-            &self.offline_replicas,
-            true,
-            |out, value| {
-                writer::int32(out, *value);
-                Ok(())
-            },
-        )?;
+        writer::nullable_array(out, "last_known_elr", self.last_known_elr.as_deref(), true, |out, value| {
+            writer::int32(out, *value);
+            Ok(())
+        })?;
+        writer::array(out, "offline_replicas", &self.offline_replicas, true, |out, value| {
+            writer::int32(out, *value);
+            Ok(())
+        })?;
         writer::unsigned_varint(out, 0);
         Ok(())
     }
@@ -273,19 +224,13 @@ pub struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn decode(reader: &mut Reader<'a>, _version: i16) -> Result<Self, DecodeError> {
-        let message = Self {
-            topic_name: reader.string("topic_name", true)?,
-            partition_index: reader.int32("partition_index")?,
-        };
+        let message =
+            Self { topic_name: reader.string("topic_name", true)?, partition_index: reader.int32("partition_index")? };
         reader.skip_tagged_fields()?;
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         writer::string(out, "topic_name", self.topic_name, true)?;
         writer::int32(out, self.partition_index);
         writer::unsigned_varint(out, 0);

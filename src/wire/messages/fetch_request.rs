@@ -70,57 +70,32 @@ impl<'a> FetchRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "FetchRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "FetchRequest", version });
         }
         let flexible = version >= 12;
         let mut message = Self {
             cluster_id: None,
-            replica_id: if version <= 14 {
-                reader.int32("replica_id")?
-            } else {
-                -1
-            },
+            replica_id: if version <= 14 { reader.int32("replica_id")? } else { -1 },
             replica_state: ReplicaState::default(),
             max_wait_ms: reader.int32("max_wait_ms")?,
             min_bytes: reader.int32("min_bytes")?,
             max_bytes: reader.int32("max_bytes")?,
             isolation_level: reader.int8("isolation_level")?,
-            session_id: if version >= 7 {
-                reader.int32("session_id")?
-            } else {
-                0
-            },
-            session_epoch: if version >= 7 {
-                reader.int32("session_epoch")?
-            } else {
-                -1
-            },
-            topics: reader.array("topics", flexible, 3, |reader| {
-                FetchTopic::decode(reader, version)
-            })?,
+            session_id: if version >= 7 { reader.int32("session_id")? } else { 0 },
+            session_epoch: if version >= 7 { reader.int32("session_epoch")? } else { -1 },
+            topics: reader.array("topics", flexible, 3, |reader| FetchTopic::decode(reader, version))?,
             forgotten_topics_data: if version >= 7 {
-                reader.array("forgotten_topics_data", flexible, 3, |reader| {
-                    ForgottenTopic::decode(reader, version)
-                })?
+                reader.array("forgotten_topics_data", flexible, 3, |reader| ForgottenTopic::decode(reader, version))?
             } else {
                 Vec::new()
             },
-            rack_id: if version >= 11 {
-                reader.string("rack_id", flexible)?
-            } else {
-                ""
-            },
+            rack_id: if version >= 11 { reader.string("rack_id", flexible)? } else { "" },
         };
         if flexible {
             reader.tagged_fields(|tag, reader| {
                 match tag {
                     0 => message.cluster_id = reader.nullable_string("cluster_id", flexible)?,
-                    1 if version >= 15 => {
-                        message.replica_state = ReplicaState::decode(reader, version)?
-                    }
+                    1 if version >= 15 => message.replica_state = ReplicaState::decode(reader, version)?,
                     _ => {}
                 }
                 Ok(())
@@ -132,10 +107,7 @@ impl<'a> FetchRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "FetchRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "FetchRequest", version });
         }
         let flexible = version >= 12;
         if version <= 14 {
@@ -153,41 +125,24 @@ impl<'a> FetchRequest<'a> {
         if version >= 7 {
             writer::int32(out, self.session_epoch);
         }
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         if version >= 7 {
-            writer::array(
-                out,
-                "forgotten_topics_data",
-                &self.forgotten_topics_data,
-                flexible,
-                |out, value| value.encode_body(out, version),
-            )?;
+            writer::array(out, "forgotten_topics_data", &self.forgotten_topics_data, flexible, |out, value| {
+                value.encode_body(out, version)
+            })?;
         } else {
-            writer::absent(
-                "forgotten_topics_data",
-                version,
-                self.forgotten_topics_data.is_empty(),
-            )?;
+            writer::absent("forgotten_topics_data", version, self.forgotten_topics_data.is_empty())?;
         }
         if version >= 11 {
             writer::string(out, "rack_id", self.rack_id, flexible)?;
         }
         if version < 15 {
-            writer::absent(
-                "replica_state",
-                version,
-                self.replica_state == ReplicaState::default(),
-            )?;
+            writer::absent("replica_state", version, self.replica_state == ReplicaState::default())?;
         }
         if flexible {
             let has_cluster_id = self.cluster_id.is_some();
             let has_replica_state = version >= 15 && self.replica_state != ReplicaState::default();
-            writer::unsigned_varint(
-                out,
-                u32::from(has_cluster_id) + u32::from(has_replica_state),
-            );
+            writer::unsigned_varint(out, u32::from(has_cluster_id) + u32::from(has_replica_state));
             if has_cluster_id {
                 writer::tagged_field(out, 0, |out| {
                     writer::nullable_string(out, "cluster_id", self.cluster_id, flexible)?;
@@ -216,28 +171,18 @@ pub struct ReplicaState {
 
 impl Default for ReplicaState {
     fn default() -> Self {
-        Self {
-            replica_id: -1,
-            replica_epoch: -1,
-        }
+        Self { replica_id: -1, replica_epoch: -1 }
     }
 }
 
 impl ReplicaState {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Result<Self, DecodeError> {
-        let message = Self {
-            replica_id: reader.int32("replica_id")?,
-            replica_epoch: reader.int64("replica_epoch")?,
-        };
+        let message = Self { replica_id: reader.int32("replica_id")?, replica_epoch: reader.int64("replica_epoch")? };
         reader.skip_tagged_fields()?;
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         writer::int32(out, self.replica_id);
         writer::int64(out, self.replica_epoch);
         writer::unsigned_varint(out, 0);
@@ -260,19 +205,9 @@ impl<'a> FetchTopic<'a> {
     fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         let flexible = version >= 12;
         let message = Self {
-            topic: if version <= 12 {
-                reader.string("topic", flexible)?
-            } else {
-                ""
-            },
-            topic_id: if version >= 13 {
-                reader.uuid("topic_id")?
-            } else {
-                Uuid::ZERO
-            },
-            partitions: reader.array("partitions", flexible, 16, |reader| {
-                FetchPartition::decode(reader, version)
-            })?,
+            topic: if version <= 12 { reader.string("topic", flexible)? } else { "" },
+            topic_id: if version >= 13 { reader.uuid("topic_id")? } else { Uuid::ZERO },
+            partitions: reader.array("partitions", flexible, 16, |reader| FetchPartition::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -280,11 +215,7 @@ impl<'a> FetchTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         if version <= 12 {
             writer::string(out, "topic", self.topic, flexible)?;
@@ -292,13 +223,7 @@ impl<'a> FetchTopic<'a> {
         if version >= 13 {
             writer::uuid(out, self.topic_id);
         }
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -349,22 +274,10 @@ impl FetchPartition {
         let flexible = version >= 12;
         let mut message = Self {
             partition: reader.int32("partition")?,
-            current_leader_epoch: if version >= 9 {
-                reader.int32("current_leader_epoch")?
-            } else {
-                -1
-            },
+            current_leader_epoch: if version >= 9 { reader.int32("current_leader_epoch")? } else { -1 },
             fetch_offset: reader.int64("fetch_offset")?,
-            last_fetched_epoch: if version >= 12 {
-                reader.int32("last_fetched_epoch")?
-            } else {
-                -1
-            },
-            log_start_offset: if version >= 5 {
-                reader.int64("log_start_offset")?
-            } else {
-                -1
-            },
+            last_fetched_epoch: if version >= 12 { reader.int32("last_fetched_epoch")? } else { -1 },
+            log_start_offset: if version >= 5 { reader.int64("log_start_offset")? } else { -1 },
             partition_max_bytes: reader.int32("partition_max_bytes")?,
             replica_directory_id: Uuid::ZERO,
             high_watermark: i64::MAX,
@@ -372,12 +285,8 @@ impl FetchPartition {
         if flexible {
             reader.tagged_fields(|tag, reader| {
                 match tag {
-                    0 if version >= 17 => {
-                        message.replica_directory_id = reader.uuid("replica_directory_id")?
-                    }
-                    1 if version == 18 => {
-                        message.high_watermark = reader.int64("high_watermark")?
-                    }
+                    0 if version >= 17 => message.replica_directory_id = reader.uuid("replica_directory_id")?,
+                    1 if version == 18 => message.high_watermark = reader.int64("high_watermark")?,
                     _ => {}
                 }
                 Ok(())
@@ -386,11 +295,7 @@ impl FetchPartition {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         writer::int32(out, self.partition);
         if version >= 9 {
@@ -409,10 +314,7 @@ impl FetchPartition {
         if flexible {
             let has_replica_directory_id = version >= 17 && !self.replica_directory_id.is_zero();
             let has_high_watermark = version == 18 && self.high_watermark != i64::MAX;
-            writer::unsigned_varint(
-                out,
-                u32::from(has_replica_directory_id) + u32::from(has_high_watermark),
-            );
+            writer::unsigned_varint(out, u32::from(has_replica_directory_id) + u32::from(has_high_watermark));
             if has_replica_directory_id {
                 writer::tagged_field(out, 0, |out| {
                     writer::uuid(out, self.replica_directory_id);
@@ -445,19 +347,9 @@ impl<'a> ForgottenTopic<'a> {
     fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         let flexible = version >= 12;
         let message = Self {
-            topic: if version <= 12 {
-                reader.string("topic", flexible)?
-            } else {
-                ""
-            },
-            topic_id: if version >= 13 {
-                reader.uuid("topic_id")?
-            } else {
-                Uuid::ZERO
-            },
-            partitions: reader.array("partitions", flexible, 4, |reader| {
-                reader.int32("partitions")
-            })?,
+            topic: if version <= 12 { reader.string("topic", flexible)? } else { "" },
+            topic_id: if version >= 13 { reader.uuid("topic_id")? } else { Uuid::ZERO },
+            partitions: reader.array("partitions", flexible, 4, |reader| reader.int32("partitions"))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -465,11 +357,7 @@ impl<'a> ForgottenTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         if version <= 12 {
             writer::string(out, "topic", self.topic, flexible)?;
@@ -477,16 +365,10 @@ impl<'a> ForgottenTopic<'a> {
         if version >= 13 {
             writer::uuid(out, self.topic_id);
         }
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| {
-                writer::int32(out, *value);
-                Ok(())
-            },
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| {
+            writer::int32(out, *value);
+            Ok(())
+        })?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }

@@ -34,36 +34,22 @@ impl<'a> FetchResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "FetchResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "FetchResponse", version });
         }
         let flexible = version >= 12;
         let mut message = Self {
             throttle_time_ms: reader.int32("throttle_time_ms")?,
-            error_code: if version >= 7 {
-                reader.int16("error_code")?
-            } else {
-                0
-            },
-            session_id: if version >= 7 {
-                reader.int32("session_id")?
-            } else {
-                0
-            },
-            responses: reader.array("responses", flexible, 3, |reader| {
-                FetchableTopicResponse::decode(reader, version)
-            })?,
+            error_code: if version >= 7 { reader.int16("error_code")? } else { 0 },
+            session_id: if version >= 7 { reader.int32("session_id")? } else { 0 },
+            responses: reader
+                .array("responses", flexible, 3, |reader| FetchableTopicResponse::decode(reader, version))?,
             node_endpoints: Vec::new(),
         };
         if flexible {
             reader.tagged_fields(|tag, reader| {
                 if tag == 0 && version >= 16 {
                     message.node_endpoints =
-                        reader.array("node_endpoints", flexible, 11, |reader| {
-                            NodeEndpoint::decode(reader, version)
-                        })?;
+                        reader.array("node_endpoints", flexible, 11, |reader| NodeEndpoint::decode(reader, version))?;
                 }
                 Ok(())
             })?;
@@ -74,10 +60,7 @@ impl<'a> FetchResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "FetchResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "FetchResponse", version });
         }
         let flexible = version >= 12;
         writer::int32(out, self.throttle_time_ms);
@@ -89,9 +72,7 @@ impl<'a> FetchResponse<'a> {
         } else {
             writer::absent("session_id", version, self.session_id == 0)?;
         }
-        writer::array(out, "responses", &self.responses, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "responses", &self.responses, flexible, |out, value| value.encode_body(out, version))?;
         if version < 16 {
             writer::absent("node_endpoints", version, self.node_endpoints.is_empty())?;
         }
@@ -100,13 +81,9 @@ impl<'a> FetchResponse<'a> {
             writer::unsigned_varint(out, u32::from(has_node_endpoints));
             if has_node_endpoints {
                 writer::tagged_field(out, 0, |out| {
-                    writer::array(
-                        out,
-                        "node_endpoints",
-                        &self.node_endpoints,
-                        flexible,
-                        |out, value| value.encode_body(out, version),
-                    )?;
+                    writer::array(out, "node_endpoints", &self.node_endpoints, flexible, |out, value| {
+                        value.encode_body(out, version)
+                    })?;
                     Ok(())
                 })?;
             }
@@ -130,19 +107,9 @@ impl<'a> FetchableTopicResponse<'a> {
     fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         let flexible = version >= 12;
         let message = Self {
-            topic: if version <= 12 {
-                reader.string("topic", flexible)?
-            } else {
-                ""
-            },
-            topic_id: if version >= 13 {
-                reader.uuid("topic_id")?
-            } else {
-                Uuid::ZERO
-            },
-            partitions: reader.array("partitions", flexible, 30, |reader| {
-                PartitionData::decode(reader, version)
-            })?,
+            topic: if version <= 12 { reader.string("topic", flexible)? } else { "" },
+            topic_id: if version >= 13 { reader.uuid("topic_id")? } else { Uuid::ZERO },
+            partitions: reader.array("partitions", flexible, 30, |reader| PartitionData::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -150,11 +117,7 @@ impl<'a> FetchableTopicResponse<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         if version <= 12 {
             writer::string(out, "topic", self.topic, flexible)?;
@@ -162,13 +125,7 @@ impl<'a> FetchableTopicResponse<'a> {
         if version >= 13 {
             writer::uuid(out, self.topic_id);
         }
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -233,25 +190,14 @@ impl<'a> PartitionData<'a> {
             error_code: reader.int16("error_code")?,
             high_watermark: reader.int64("high_watermark")?,
             last_stable_offset: reader.int64("last_stable_offset")?,
-            log_start_offset: if version >= 5 {
-                reader.int64("log_start_offset")?
-            } else {
-                -1
-            },
+            log_start_offset: if version >= 5 { reader.int64("log_start_offset")? } else { -1 },
             diverging_epoch: EpochEndOffset::default(),
             current_leader: LeaderIdAndEpoch::default(),
             snapshot_id: SnapshotId::default(),
-            aborted_transactions: reader.nullable_array(
-                "aborted_transactions",
-                flexible,
-                16,
-                |reader| AbortedTransaction::decode(reader, version),
-            )?,
-            preferred_read_replica: if version >= 11 {
-                reader.int32("preferred_read_replica")?
-            } else {
-                -1
-            },
+            aborted_transactions: reader.nullable_array("aborted_transactions", flexible, 16, |reader| {
+                AbortedTransaction::decode(reader, version)
+            })?,
+            preferred_read_replica: if version >= 11 { reader.int32("preferred_read_replica")? } else { -1 },
             records: reader.nullable_bytes("records", flexible)?,
         };
         if flexible {
@@ -268,11 +214,7 @@ impl<'a> PartitionData<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         writer::int32(out, self.partition_index);
         writer::int16(out, self.error_code);
@@ -291,33 +233,17 @@ impl<'a> PartitionData<'a> {
         if version >= 11 {
             writer::int32(out, self.preferred_read_replica);
         } else {
-            writer::absent(
-                "preferred_read_replica",
-                version,
-                self.preferred_read_replica == -1,
-            )?;
+            writer::absent("preferred_read_replica", version, self.preferred_read_replica == -1)?;
         }
         writer::nullable_bytes(out, "records", self.records, flexible)?;
         if version < 12 {
-            writer::absent(
-                "diverging_epoch",
-                version,
-                self.diverging_epoch == EpochEndOffset::default(),
-            )?;
+            writer::absent("diverging_epoch", version, self.diverging_epoch == EpochEndOffset::default())?;
         }
         if version < 12 {
-            writer::absent(
-                "current_leader",
-                version,
-                self.current_leader == LeaderIdAndEpoch::default(),
-            )?;
+            writer::absent("current_leader", version, self.current_leader == LeaderIdAndEpoch::default())?;
         }
         if version < 12 {
-            writer::absent(
-                "snapshot_id",
-                version,
-                self.snapshot_id == SnapshotId::default(),
-            )?;
+            writer::absent("snapshot_id", version, self.snapshot_id == SnapshotId::default())?;
         }
         if flexible {
             let has_diverging_epoch = self.diverging_epoch != EpochEndOffset::default();
@@ -325,9 +251,7 @@ impl<'a> PartitionData<'a> {
             let has_snapshot_id = self.snapshot_id != SnapshotId::default();
             writer::unsigned_varint(
                 out,
-                u32::from(has_diverging_epoch)
-                    + u32::from(has_current_leader)
-                    + u32::from(has_snapshot_id),
+                u32::from(has_diverging_epoch) + u32::from(has_current_leader) + u32::from(has_snapshot_id),
             );
             if has_diverging_epoch {
                 writer::tagged_field(out, 0, |out| {
@@ -364,28 +288,18 @@ pub struct EpochEndOffset {
 
 impl Default for EpochEndOffset {
     fn default() -> Self {
-        Self {
-            epoch: -1,
-            end_offset: -1,
-        }
+        Self { epoch: -1, end_offset: -1 }
     }
 }
 
 impl EpochEndOffset {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Result<Self, DecodeError> {
-        let message = Self {
-            epoch: reader.int32("epoch")?,
-            end_offset: reader.int64("end_offset")?,
-        };
+        let message = Self { epoch: reader.int32("epoch")?, end_offset: reader.int64("end_offset")? };
         reader.skip_tagged_fields()?;
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         writer::int32(out, self.epoch);
         writer::int64(out, self.end_offset);
         writer::unsigned_varint(out, 0);
@@ -404,28 +318,18 @@ pub struct LeaderIdAndEpoch {
 
 impl Default for LeaderIdAndEpoch {
     fn default() -> Self {
-        Self {
-            leader_id: -1,
-            leader_epoch: -1,
-        }
+        Self { leader_id: -1, leader_epoch: -1 }
     }
 }
 
 impl LeaderIdAndEpoch {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Result<Self, DecodeError> {
-        let message = Self {
-            leader_id: reader.int32("leader_id")?,
-            leader_epoch: reader.int32("leader_epoch")?,
-        };
+        let message = Self { leader_id: reader.int32("leader_id")?, leader_epoch: reader.int32("leader_epoch")? };
         reader.skip_tagged_fields()?;
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         writer::int32(out, self.leader_id);
         writer::int32(out, self.leader_epoch);
         writer::unsigned_varint(out, 0);
@@ -445,28 +349,18 @@ pub struct SnapshotId {
 
 impl Default for SnapshotId {
     fn default() -> Self {
-        Self {
-            end_offset: -1,
-            epoch: -1,
-        }
+        Self { end_offset: -1, epoch: -1 }
     }
 }
 
 impl SnapshotId {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Result<Self, DecodeError> {
-        let message = Self {
-            end_offset: reader.int64("end_offset")?,
-            epoch: reader.int32("epoch")?,
-        };
+        let message = Self { end_offset: reader.int64("end_offset")?, epoch: reader.int32("epoch")? };
         reader.skip_tagged_fields()?;
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         writer::int64(out, self.end_offset);
         writer::int32(out, self.epoch);
         writer::unsigned_varint(out, 0);
@@ -486,21 +380,14 @@ pub struct AbortedTransaction {
 impl AbortedTransaction {
     fn decode(reader: &mut Reader<'_>, version: i16) -> Result<Self, DecodeError> {
         let flexible = version >= 12;
-        let message = Self {
-            producer_id: reader.int64("producer_id")?,
-            first_offset: reader.int64("first_offset")?,
-        };
+        let message = Self { producer_id: reader.int64("producer_id")?, first_offset: reader.int64("first_offset")? };
         if flexible {
             reader.skip_tagged_fields()?;
         }
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 12;
         writer::int64(out, self.producer_id);
         writer::int64(out, self.first_offset);
@@ -538,11 +425,7 @@ impl<'a> NodeEndpoint<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         let flexible = true;
         writer::int32(out, self.node_id);
         writer::string(out, "host", self.host, flexible)?;

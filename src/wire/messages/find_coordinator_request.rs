@@ -27,27 +27,14 @@ impl<'a> FindCoordinatorRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "FindCoordinatorRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "FindCoordinatorRequest", version });
         }
         let flexible = version >= 3;
         let message = Self {
-            key: if version <= 3 {
-                reader.string("key", flexible)?
-            } else {
-                ""
-            },
-            key_type: if version >= 1 {
-                reader.int8("key_type")?
-            } else {
-                0
-            },
+            key: if version <= 3 { reader.string("key", flexible)? } else { "" },
+            key_type: if version >= 1 { reader.int8("key_type")? } else { 0 },
             coordinator_keys: if version >= 4 {
-                reader.array("coordinator_keys", flexible, 1, |reader| {
-                    reader.string("coordinator_keys", flexible)
-                })?
+                reader.array("coordinator_keys", flexible, 1, |reader| reader.string("coordinator_keys", flexible))?
             } else {
                 Vec::new()
             },
@@ -61,10 +48,7 @@ impl<'a> FindCoordinatorRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "FindCoordinatorRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "FindCoordinatorRequest", version });
         }
         let flexible = version >= 3;
         if version <= 3 {
@@ -78,19 +62,11 @@ impl<'a> FindCoordinatorRequest<'a> {
             writer::absent("key_type", version, self.key_type == 0)?;
         }
         if version >= 4 {
-            writer::array(
-                out,
-                "coordinator_keys",
-                &self.coordinator_keys,
-                flexible,
-                |out, value| writer::string(out, "coordinator_keys", value, flexible),
-            )?;
+            writer::array(out, "coordinator_keys", &self.coordinator_keys, flexible, |out, value| {
+                writer::string(out, "coordinator_keys", value, flexible)
+            })?;
         } else {
-            writer::absent(
-                "coordinator_keys",
-                version,
-                self.coordinator_keys.is_empty(),
-            )?;
+            writer::absent("coordinator_keys", version, self.coordinator_keys.is_empty())?;
         }
         if flexible {
             writer::unsigned_varint(out, 0);

@@ -50,47 +50,22 @@ impl<'a> FindCoordinatorResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "FindCoordinatorResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "FindCoordinatorResponse", version });
         }
         let flexible = version >= 3;
         let message = Self {
-            throttle_time_ms: if version >= 1 {
-                reader.int32("throttle_time_ms")?
-            } else {
-                0
-            },
-            error_code: if version <= 3 {
-                reader.int16("error_code")?
-            } else {
-                0
-            },
+            throttle_time_ms: if version >= 1 { reader.int32("throttle_time_ms")? } else { 0 },
+            error_code: if version <= 3 { reader.int16("error_code")? } else { 0 },
             error_message: if (1..=3).contains(&version) {
                 reader.nullable_string("error_message", flexible)?
             } else {
                 Some("")
             },
-            node_id: if version <= 3 {
-                reader.int32("node_id")?
-            } else {
-                0
-            },
-            host: if version <= 3 {
-                reader.string("host", flexible)?
-            } else {
-                ""
-            },
-            port: if version <= 3 {
-                reader.int32("port")?
-            } else {
-                0
-            },
+            node_id: if version <= 3 { reader.int32("node_id")? } else { 0 },
+            host: if version <= 3 { reader.string("host", flexible)? } else { "" },
+            port: if version <= 3 { reader.int32("port")? } else { 0 },
             coordinators: if version >= 4 {
-                reader.array("coordinators", flexible, 14, |reader| {
-                    Coordinator::decode(reader, version)
-                })?
+                reader.array("coordinators", flexible, 14, |reader| Coordinator::decode(reader, version))?
             } else {
                 Vec::new()
             },
@@ -104,10 +79,7 @@ impl<'a> FindCoordinatorResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "FindCoordinatorResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "FindCoordinatorResponse", version });
         }
         let flexible = version >= 3;
         if version >= 1 {
@@ -137,13 +109,9 @@ impl<'a> FindCoordinatorResponse<'a> {
             writer::absent("port", version, self.port == 0)?;
         }
         if version >= 4 {
-            writer::array(
-                out,
-                "coordinators",
-                &self.coordinators,
-                flexible,
-                |out, value| value.encode_body(out, version),
-            )?;
+            writer::array(out, "coordinators", &self.coordinators, flexible, |out, value| {
+                value.encode_body(out, version)
+            })?;
         } else {
             writer::absent("coordinators", version, self.coordinators.is_empty())?;
         }
@@ -173,14 +141,7 @@ pub struct Coordinator<'a> {
 
 impl Default for Coordinator<'_> {
     fn default() -> Self {
-        Self {
-            key: "",
-            node_id: 0,
-            host: "",
-            port: 0,
-            error_code: 0,
-            error_message: Some(""),
-        }
+        Self { key: "", node_id: 0, host: "", port: 0, error_code: 0, error_message: Some("") }
     }
 }
 
@@ -199,11 +160,7 @@ impl<'a> Coordinator<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         let flexible = true;
         writer::string(out, "key", self.key, flexible)?;
         writer::int32(out, self.node_id);

@@ -25,16 +25,12 @@ impl<'a> IncrementalAlterConfigsRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "IncrementalAlterConfigsRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "IncrementalAlterConfigsRequest", version });
         }
         let flexible = version == 1;
         let message = Self {
-            resources: reader.array("resources", flexible, 4, |reader| {
-                AlterConfigsResource::decode(reader, version)
-            })?,
+            resources: reader
+                .array("resources", flexible, 4, |reader| AlterConfigsResource::decode(reader, version))?,
             validate_only: reader.bool("validate_only")?,
         };
         if flexible {
@@ -46,15 +42,10 @@ impl<'a> IncrementalAlterConfigsRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "IncrementalAlterConfigsRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "IncrementalAlterConfigsRequest", version });
         }
         let flexible = version == 1;
-        writer::array(out, "resources", &self.resources, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "resources", &self.resources, flexible, |out, value| value.encode_body(out, version))?;
         writer::bool(out, self.validate_only);
         if flexible {
             writer::unsigned_varint(out, 0);
@@ -80,9 +71,7 @@ impl<'a> AlterConfigsResource<'a> {
         let message = Self {
             resource_type: reader.int8("resource_type")?,
             resource_name: reader.string("resource_name", flexible)?,
-            configs: reader.array("configs", flexible, 4, |reader| {
-                AlterableConfig::decode(reader, version)
-            })?,
+            configs: reader.array("configs", flexible, 4, |reader| AlterableConfig::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -90,17 +79,11 @@ impl<'a> AlterConfigsResource<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 1;
         writer::int8(out, self.resource_type);
         writer::string(out, "resource_name", self.resource_name, flexible)?;
-        writer::array(out, "configs", &self.configs, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "configs", &self.configs, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -121,11 +104,7 @@ pub struct AlterableConfig<'a> {
 
 impl Default for AlterableConfig<'_> {
     fn default() -> Self {
-        Self {
-            name: "",
-            config_operation: 0,
-            value: Some(""),
-        }
+        Self { name: "", config_operation: 0, value: Some("") }
     }
 }
 
@@ -143,11 +122,7 @@ impl<'a> AlterableConfig<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 1;
         writer::string(out, "name", self.name, flexible)?;
         writer::int8(out, self.config_operation);

@@ -26,17 +26,13 @@ impl<'a> IncrementalAlterConfigsResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "IncrementalAlterConfigsResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "IncrementalAlterConfigsResponse", version });
         }
         let flexible = version == 1;
         let message = Self {
             throttle_time_ms: reader.int32("throttle_time_ms")?,
-            responses: reader.array("responses", flexible, 6, |reader| {
-                AlterConfigsResourceResponse::decode(reader, version)
-            })?,
+            responses: reader
+                .array("responses", flexible, 6, |reader| AlterConfigsResourceResponse::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -47,16 +43,11 @@ impl<'a> IncrementalAlterConfigsResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "IncrementalAlterConfigsResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "IncrementalAlterConfigsResponse", version });
         }
         let flexible = version == 1;
         writer::int32(out, self.throttle_time_ms);
-        writer::array(out, "responses", &self.responses, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "responses", &self.responses, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -79,12 +70,7 @@ pub struct AlterConfigsResourceResponse<'a> {
 
 impl Default for AlterConfigsResourceResponse<'_> {
     fn default() -> Self {
-        Self {
-            error_code: 0,
-            error_message: Some(""),
-            resource_type: 0,
-            resource_name: "",
-        }
+        Self { error_code: 0, error_message: Some(""), resource_type: 0, resource_name: "" }
     }
 }
 
@@ -103,11 +89,7 @@ impl<'a> AlterConfigsResourceResponse<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 1;
         writer::int16(out, self.error_code);
         writer::nullable_string(out, "error_message", self.error_message, flexible)?;

@@ -49,35 +49,16 @@ impl<'a> InitProducerIdRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "InitProducerIdRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "InitProducerIdRequest", version });
         }
         let flexible = version >= 2;
         let message = Self {
             transactional_id: reader.nullable_string("transactional_id", flexible)?,
             transaction_timeout_ms: reader.int32("transaction_timeout_ms")?,
-            producer_id: if version >= 3 {
-                reader.int64("producer_id")?
-            } else {
-                -1
-            },
-            producer_epoch: if version >= 3 {
-                reader.int16("producer_epoch")?
-            } else {
-                -1
-            },
-            enable2_pc: if version == 6 {
-                reader.bool("enable2_pc")?
-            } else {
-                false
-            },
-            keep_prepared_txn: if version == 6 {
-                reader.bool("keep_prepared_txn")?
-            } else {
-                false
-            },
+            producer_id: if version >= 3 { reader.int64("producer_id")? } else { -1 },
+            producer_epoch: if version >= 3 { reader.int16("producer_epoch")? } else { -1 },
+            enable2_pc: if version == 6 { reader.bool("enable2_pc")? } else { false },
+            keep_prepared_txn: if version == 6 { reader.bool("keep_prepared_txn")? } else { false },
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -88,10 +69,7 @@ impl<'a> InitProducerIdRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "InitProducerIdRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "InitProducerIdRequest", version });
         }
         let flexible = version >= 2;
         writer::nullable_string(out, "transactional_id", self.transactional_id, flexible)?;

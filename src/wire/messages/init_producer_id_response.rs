@@ -49,10 +49,7 @@ impl InitProducerIdResponse {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'_>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "InitProducerIdResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "InitProducerIdResponse", version });
         }
         let flexible = version >= 2;
         let message = Self {
@@ -60,16 +57,8 @@ impl InitProducerIdResponse {
             error_code: reader.int16("error_code")?,
             producer_id: reader.int64("producer_id")?,
             producer_epoch: reader.int16("producer_epoch")?,
-            ongoing_txn_producer_id: if version == 6 {
-                reader.int64("ongoing_txn_producer_id")?
-            } else {
-                -1
-            },
-            ongoing_txn_producer_epoch: if version == 6 {
-                reader.int16("ongoing_txn_producer_epoch")?
-            } else {
-                -1
-            },
+            ongoing_txn_producer_id: if version == 6 { reader.int64("ongoing_txn_producer_id")? } else { -1 },
+            ongoing_txn_producer_epoch: if version == 6 { reader.int16("ongoing_txn_producer_epoch")? } else { -1 },
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -80,10 +69,7 @@ impl InitProducerIdResponse {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "InitProducerIdResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "InitProducerIdResponse", version });
         }
         let flexible = version >= 2;
         writer::int32(out, self.throttle_time_ms);
@@ -93,20 +79,12 @@ impl InitProducerIdResponse {
         if version == 6 {
             writer::int64(out, self.ongoing_txn_producer_id);
         } else {
-            writer::absent(
-                "ongoing_txn_producer_id",
-                version,
-                self.ongoing_txn_producer_id == -1,
-            )?;
+            writer::absent("ongoing_txn_producer_id", version, self.ongoing_txn_producer_id == -1)?;
         }
         if version == 6 {
             writer::int16(out, self.ongoing_txn_producer_epoch);
         } else {
-            writer::absent(
-                "ongoing_txn_producer_epoch",
-                version,
-                self.ongoing_txn_producer_epoch == -1,
-            )?;
+            writer::absent("ongoing_txn_producer_epoch", version, self.ongoing_txn_producer_epoch == -1)?;
         }
         if flexible {
             writer::unsigned_varint(out, 0);

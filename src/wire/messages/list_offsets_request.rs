@@ -34,27 +34,14 @@ impl<'a> ListOffsetsRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "ListOffsetsRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "ListOffsetsRequest", version });
         }
         let flexible = version >= 6;
         let message = Self {
             replica_id: reader.int32("replica_id")?,
-            isolation_level: if version >= 2 {
-                reader.int8("isolation_level")?
-            } else {
-                0
-            },
-            topics: reader.array("topics", flexible, 3, |reader| {
-                ListOffsetsTopic::decode(reader, version)
-            })?,
-            timeout_ms: if version >= 10 {
-                reader.int32("timeout_ms")?
-            } else {
-                0
-            },
+            isolation_level: if version >= 2 { reader.int8("isolation_level")? } else { 0 },
+            topics: reader.array("topics", flexible, 3, |reader| ListOffsetsTopic::decode(reader, version))?,
+            timeout_ms: if version >= 10 { reader.int32("timeout_ms")? } else { 0 },
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -65,10 +52,7 @@ impl<'a> ListOffsetsRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "ListOffsetsRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "ListOffsetsRequest", version });
         }
         let flexible = version >= 6;
         writer::int32(out, self.replica_id);
@@ -77,9 +61,7 @@ impl<'a> ListOffsetsRequest<'a> {
         } else {
             writer::absent("isolation_level", version, self.isolation_level == 0)?;
         }
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         if version >= 10 {
             writer::int32(out, self.timeout_ms);
         }
@@ -104,9 +86,8 @@ impl<'a> ListOffsetsTopic<'a> {
         let flexible = version >= 6;
         let message = Self {
             name: reader.string("name", flexible)?,
-            partitions: reader.array("partitions", flexible, 12, |reader| {
-                ListOffsetsPartition::decode(reader, version)
-            })?,
+            partitions: reader
+                .array("partitions", flexible, 12, |reader| ListOffsetsPartition::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -114,20 +95,10 @@ impl<'a> ListOffsetsTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 6;
         writer::string(out, "name", self.name, flexible)?;
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -148,11 +119,7 @@ pub struct ListOffsetsPartition {
 
 impl Default for ListOffsetsPartition {
     fn default() -> Self {
-        Self {
-            partition_index: 0,
-            current_leader_epoch: -1,
-            timestamp: 0,
-        }
+        Self { partition_index: 0, current_leader_epoch: -1, timestamp: 0 }
     }
 }
 
@@ -161,11 +128,7 @@ impl ListOffsetsPartition {
         let flexible = version >= 6;
         let message = Self {
             partition_index: reader.int32("partition_index")?,
-            current_leader_epoch: if version >= 4 {
-                reader.int32("current_leader_epoch")?
-            } else {
-                -1
-            },
+            current_leader_epoch: if version >= 4 { reader.int32("current_leader_epoch")? } else { -1 },
             timestamp: reader.int64("timestamp")?,
         };
         if flexible {
@@ -174,11 +137,7 @@ impl ListOffsetsPartition {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 6;
         writer::int32(out, self.partition_index);
         if version >= 4 {

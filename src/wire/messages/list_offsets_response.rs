@@ -26,21 +26,12 @@ impl<'a> ListOffsetsResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "ListOffsetsResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "ListOffsetsResponse", version });
         }
         let flexible = version >= 6;
         let message = Self {
-            throttle_time_ms: if version >= 2 {
-                reader.int32("throttle_time_ms")?
-            } else {
-                0
-            },
-            topics: reader.array("topics", flexible, 3, |reader| {
-                ListOffsetsTopicResponse::decode(reader, version)
-            })?,
+            throttle_time_ms: if version >= 2 { reader.int32("throttle_time_ms")? } else { 0 },
+            topics: reader.array("topics", flexible, 3, |reader| ListOffsetsTopicResponse::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -51,18 +42,13 @@ impl<'a> ListOffsetsResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "ListOffsetsResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "ListOffsetsResponse", version });
         }
         let flexible = version >= 6;
         if version >= 2 {
             writer::int32(out, self.throttle_time_ms);
         }
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -84,9 +70,8 @@ impl<'a> ListOffsetsTopicResponse<'a> {
         let flexible = version >= 6;
         let message = Self {
             name: reader.string("name", flexible)?,
-            partitions: reader.array("partitions", flexible, 22, |reader| {
-                ListOffsetsPartitionResponse::decode(reader, version)
-            })?,
+            partitions: reader
+                .array("partitions", flexible, 22, |reader| ListOffsetsPartitionResponse::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -94,20 +79,10 @@ impl<'a> ListOffsetsTopicResponse<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 6;
         writer::string(out, "name", self.name, flexible)?;
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -132,13 +107,7 @@ pub struct ListOffsetsPartitionResponse {
 
 impl Default for ListOffsetsPartitionResponse {
     fn default() -> Self {
-        Self {
-            partition_index: 0,
-            error_code: 0,
-            timestamp: -1,
-            offset: -1,
-            leader_epoch: -1,
-        }
+        Self { partition_index: 0, error_code: 0, timestamp: -1, offset: -1, leader_epoch: -1 }
     }
 }
 
@@ -150,11 +119,7 @@ impl ListOffsetsPartitionResponse {
             error_code: reader.int16("error_code")?,
             timestamp: reader.int64("timestamp")?,
             offset: reader.int64("offset")?,
-            leader_epoch: if version >= 4 {
-                reader.int32("leader_epoch")?
-            } else {
-                -1
-            },
+            leader_epoch: if version >= 4 { reader.int32("leader_epoch")? } else { -1 },
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -162,11 +127,7 @@ impl ListOffsetsPartitionResponse {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 6;
         writer::int32(out, self.partition_index);
         writer::int16(out, self.error_code);

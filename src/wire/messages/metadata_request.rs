@@ -42,27 +42,16 @@ impl<'a> MetadataRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "MetadataRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "MetadataRequest", version });
         }
         let flexible = version >= 9;
         let message = Self {
             topics: if version >= 1 {
-                reader.nullable_array("topics", flexible, 2, |reader| {
-                    MetadataRequestTopic::decode(reader, version)
-                })?
+                reader.nullable_array("topics", flexible, 2, |reader| MetadataRequestTopic::decode(reader, version))?
             } else {
-                Some(reader.array("topics", flexible, 2, |reader| {
-                    MetadataRequestTopic::decode(reader, version)
-                })?)
+                Some(reader.array("topics", flexible, 2, |reader| MetadataRequestTopic::decode(reader, version))?)
             },
-            allow_auto_topic_creation: if version >= 4 {
-                reader.bool("allow_auto_topic_creation")?
-            } else {
-                true
-            },
+            allow_auto_topic_creation: if version >= 4 { reader.bool("allow_auto_topic_creation")? } else { true },
             include_cluster_authorized_operations: if (8..=10).contains(&version) {
                 reader.bool("include_cluster_authorized_operations")?
             } else {
@@ -83,20 +72,13 @@ impl<'a> MetadataRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "MetadataRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "MetadataRequest", version });
         }
         let flexible = version >= 9;
         if version >= 1 {
-            writer::nullable_array(
-                out,
-                "topics",
-                self.topics.as_deref(),
-                flexible,
-                |out, value| value.encode_body(out, version),
-            )?;
+            writer::nullable_array(out, "topics", self.topics.as_deref(), flexible, |out, value| {
+                value.encode_body(out, version)
+            })?;
         } else {
             writer::array(
                 out,
@@ -109,11 +91,7 @@ impl<'a> MetadataRequest<'a> {
         if version >= 4 {
             writer::bool(out, self.allow_auto_topic_creation);
         } else {
-            writer::absent(
-                "allow_auto_topic_creation",
-                version,
-                self.allow_auto_topic_creation,
-            )?;
+            writer::absent("allow_auto_topic_creation", version, self.allow_auto_topic_creation)?;
         }
         if (8..=10).contains(&version) {
             writer::bool(out, self.include_cluster_authorized_operations);
@@ -127,11 +105,7 @@ impl<'a> MetadataRequest<'a> {
         if version >= 8 {
             writer::bool(out, self.include_topic_authorized_operations);
         } else {
-            writer::absent(
-                "include_topic_authorized_operations",
-                version,
-                !self.include_topic_authorized_operations,
-            )?;
+            writer::absent("include_topic_authorized_operations", version, !self.include_topic_authorized_operations)?;
         }
         if flexible {
             writer::unsigned_varint(out, 0);
@@ -151,10 +125,7 @@ pub struct MetadataRequestTopic<'a> {
 
 impl Default for MetadataRequestTopic<'_> {
     fn default() -> Self {
-        Self {
-            topic_id: Uuid::ZERO,
-            name: Some(""),
-        }
+        Self { topic_id: Uuid::ZERO, name: Some("") }
     }
 }
 
@@ -162,11 +133,7 @@ impl<'a> MetadataRequestTopic<'a> {
     fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         let flexible = version >= 9;
         let message = Self {
-            topic_id: if version >= 10 {
-                reader.uuid("topic_id")?
-            } else {
-                Uuid::ZERO
-            },
+            topic_id: if version >= 10 { reader.uuid("topic_id")? } else { Uuid::ZERO },
             name: if version >= 10 {
                 reader.nullable_string("name", flexible)?
             } else {
@@ -179,11 +146,7 @@ impl<'a> MetadataRequestTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         if version >= 10 {
             writer::uuid(out, self.topic_id);

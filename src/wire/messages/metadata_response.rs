@@ -51,44 +51,21 @@ impl<'a> MetadataResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "MetadataResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "MetadataResponse", version });
         }
         let flexible = version >= 9;
         let message = Self {
-            throttle_time_ms: if version >= 3 {
-                reader.int32("throttle_time_ms")?
-            } else {
-                0
-            },
-            brokers: reader.array("brokers", flexible, 10, |reader| {
-                MetadataResponseBroker::decode(reader, version)
-            })?,
-            cluster_id: if version >= 2 {
-                reader.nullable_string("cluster_id", flexible)?
-            } else {
-                None
-            },
-            controller_id: if version >= 1 {
-                reader.int32("controller_id")?
-            } else {
-                -1
-            },
-            topics: reader.array("topics", flexible, 8, |reader| {
-                MetadataResponseTopic::decode(reader, version)
-            })?,
+            throttle_time_ms: if version >= 3 { reader.int32("throttle_time_ms")? } else { 0 },
+            brokers: reader.array("brokers", flexible, 10, |reader| MetadataResponseBroker::decode(reader, version))?,
+            cluster_id: if version >= 2 { reader.nullable_string("cluster_id", flexible)? } else { None },
+            controller_id: if version >= 1 { reader.int32("controller_id")? } else { -1 },
+            topics: reader.array("topics", flexible, 8, |reader| MetadataResponseTopic::decode(reader, version))?,
             cluster_authorized_operations: if (8..=10).contains(&version) {
                 reader.int32("cluster_authorized_operations")?
             } else {
                 -2147483648
             },
-            error_code: if version == 13 {
-                reader.int16("error_code")?
-            } else {
-                0
-            },
+            error_code: if version == 13 { reader.int16("error_code")? } else { 0 },
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -99,27 +76,20 @@ impl<'a> MetadataResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "MetadataResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "MetadataResponse", version });
         }
         let flexible = version >= 9;
         if version >= 3 {
             writer::int32(out, self.throttle_time_ms);
         }
-        writer::array(out, "brokers", &self.brokers, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "brokers", &self.brokers, flexible, |out, value| value.encode_body(out, version))?;
         if version >= 2 {
             writer::nullable_string(out, "cluster_id", self.cluster_id, flexible)?;
         }
         if version >= 1 {
             writer::int32(out, self.controller_id);
         }
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         if (8..=10).contains(&version) {
             writer::int32(out, self.cluster_authorized_operations);
         } else {
@@ -159,11 +129,7 @@ impl<'a> MetadataResponseBroker<'a> {
             node_id: reader.int32("node_id")?,
             host: reader.string("host", flexible)?,
             port: reader.int32("port")?,
-            rack: if version >= 1 {
-                reader.nullable_string("rack", flexible)?
-            } else {
-                None
-            },
+            rack: if version >= 1 { reader.nullable_string("rack", flexible)? } else { None },
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -171,11 +137,7 @@ impl<'a> MetadataResponseBroker<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int32(out, self.node_id);
         writer::string(out, "host", self.host, flexible)?;
@@ -232,19 +194,10 @@ impl<'a> MetadataResponseTopic<'a> {
             } else {
                 Some(reader.string("name", flexible)?)
             },
-            topic_id: if version >= 10 {
-                reader.uuid("topic_id")?
-            } else {
-                Uuid::ZERO
-            },
-            is_internal: if version >= 1 {
-                reader.bool("is_internal")?
-            } else {
-                false
-            },
-            partitions: reader.array("partitions", flexible, 18, |reader| {
-                MetadataResponsePartition::decode(reader, version)
-            })?,
+            topic_id: if version >= 10 { reader.uuid("topic_id")? } else { Uuid::ZERO },
+            is_internal: if version >= 1 { reader.bool("is_internal")? } else { false },
+            partitions: reader
+                .array("partitions", flexible, 18, |reader| MetadataResponsePartition::decode(reader, version))?,
             topic_authorized_operations: if version >= 8 {
                 reader.int32("topic_authorized_operations")?
             } else {
@@ -257,11 +210,7 @@ impl<'a> MetadataResponseTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int16(out, self.error_code);
         if version >= 12 {
@@ -275,21 +224,11 @@ impl<'a> MetadataResponseTopic<'a> {
         if version >= 1 {
             writer::bool(out, self.is_internal);
         }
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| value.encode_body(out, version))?;
         if version >= 8 {
             writer::int32(out, self.topic_authorized_operations);
         } else {
-            writer::absent(
-                "topic_authorized_operations",
-                version,
-                self.topic_authorized_operations == -2147483648,
-            )?;
+            writer::absent("topic_authorized_operations", version, self.topic_authorized_operations == -2147483648)?;
         }
         if flexible {
             writer::unsigned_varint(out, 0);
@@ -338,20 +277,11 @@ impl MetadataResponsePartition {
             error_code: reader.int16("error_code")?,
             partition_index: reader.int32("partition_index")?,
             leader_id: reader.int32("leader_id")?,
-            leader_epoch: if version >= 7 {
-                reader.int32("leader_epoch")?
-            } else {
-                -1
-            },
-            replica_nodes: reader.array("replica_nodes", flexible, 4, |reader| {
-                reader.int32("replica_nodes")
-            })?,
-            isr_nodes: reader
-                .array("isr_nodes", flexible, 4, |reader| reader.int32("isr_nodes"))?,
+            leader_epoch: if version >= 7 { reader.int32("leader_epoch")? } else { -1 },
+            replica_nodes: reader.array("replica_nodes", flexible, 4, |reader| reader.int32("replica_nodes"))?,
+            isr_nodes: reader.array("isr_nodes", flexible, 4, |reader| reader.int32("isr_nodes"))?,
             offline_replicas: if version >= 5 {
-                reader.array("offline_replicas", flexible, 4, |reader| {
-                    reader.int32("offline_replicas")
-                })?
+                reader.array("offline_replicas", flexible, 4, |reader| reader.int32("offline_replicas"))?
             } else {
                 Vec::new()
             },
@@ -362,11 +292,7 @@ impl MetadataResponsePartition {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int16(out, self.error_code);
         writer::int32(out, self.partition_index);
@@ -374,31 +300,19 @@ impl MetadataResponsePartition {
         if version >= 7 {
             writer::int32(out, self.leader_epoch);
         }
-        writer::array(
-            out,
-            "replica_nodes",
-            &self.replica_nodes,
-            flexible,
-            |out, value| {
-                writer::int32(out, *value);
-                Ok(())
-            },
-        )?;
+        writer::array(out, "replica_nodes", &self.replica_nodes, flexible, |out, value| {
+            writer::int32(out, *value);
+            Ok(())
+        })?;
         writer::array(out, "isr_nodes", &self.isr_nodes, flexible, |out, value| {
             writer::int32(out, *value);
             Ok(())
         })?;
         if version >= 5 {
-            writer::array(
-                out,
-                "offline_replicas",
-                &self.offline_replicas,
-                flexible,
-                |out, value| {
-                    writer::int32(out, *value);
-                    Ok(())
-                },
-            )?;
+            writer::array(out, "offline_replicas", &self.offline_replicas, flexible, |out, value| {
+                writer::int32(out, *value);
+                Ok(())
+            })?;
         }
         if flexible {
             writer::unsigned_varint(out, 0);

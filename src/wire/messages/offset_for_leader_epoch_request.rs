@@ -16,10 +16,7 @@ pub struct OffsetForLeaderEpochRequest<'a> {
 
 impl Default for OffsetForLeaderEpochRequest<'_> {
     fn default() -> Self {
-        Self {
-            replica_id: -2,
-            topics: Vec::new(),
-        }
+        Self { replica_id: -2, topics: Vec::new() }
     }
 }
 
@@ -34,21 +31,12 @@ impl<'a> OffsetForLeaderEpochRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "OffsetForLeaderEpochRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "OffsetForLeaderEpochRequest", version });
         }
         let flexible = version == 4;
         let message = Self {
-            replica_id: if version >= 3 {
-                reader.int32("replica_id")?
-            } else {
-                -2
-            },
-            topics: reader.array("topics", flexible, 3, |reader| {
-                OffsetForLeaderTopic::decode(reader, version)
-            })?,
+            replica_id: if version >= 3 { reader.int32("replica_id")? } else { -2 },
+            topics: reader.array("topics", flexible, 3, |reader| OffsetForLeaderTopic::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -59,18 +47,13 @@ impl<'a> OffsetForLeaderEpochRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "OffsetForLeaderEpochRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "OffsetForLeaderEpochRequest", version });
         }
         let flexible = version == 4;
         if version >= 3 {
             writer::int32(out, self.replica_id);
         }
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -92,9 +75,8 @@ impl<'a> OffsetForLeaderTopic<'a> {
         let flexible = version == 4;
         let message = Self {
             topic: reader.string("topic", flexible)?,
-            partitions: reader.array("partitions", flexible, 12, |reader| {
-                OffsetForLeaderPartition::decode(reader, version)
-            })?,
+            partitions: reader
+                .array("partitions", flexible, 12, |reader| OffsetForLeaderPartition::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -102,20 +84,10 @@ impl<'a> OffsetForLeaderTopic<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::string(out, "topic", self.topic, flexible)?;
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -138,11 +110,7 @@ pub struct OffsetForLeaderPartition {
 
 impl Default for OffsetForLeaderPartition {
     fn default() -> Self {
-        Self {
-            partition: 0,
-            current_leader_epoch: -1,
-            leader_epoch: 0,
-        }
+        Self { partition: 0, current_leader_epoch: -1, leader_epoch: 0 }
     }
 }
 
@@ -160,11 +128,7 @@ impl OffsetForLeaderPartition {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::int32(out, self.partition);
         writer::int32(out, self.current_leader_epoch);

@@ -26,17 +26,13 @@ impl<'a> OffsetForLeaderEpochResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "OffsetForLeaderEpochResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "OffsetForLeaderEpochResponse", version });
         }
         let flexible = version == 4;
         let message = Self {
             throttle_time_ms: reader.int32("throttle_time_ms")?,
-            topics: reader.array("topics", flexible, 3, |reader| {
-                OffsetForLeaderTopicResult::decode(reader, version)
-            })?,
+            topics: reader
+                .array("topics", flexible, 3, |reader| OffsetForLeaderTopicResult::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -47,16 +43,11 @@ impl<'a> OffsetForLeaderEpochResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "OffsetForLeaderEpochResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "OffsetForLeaderEpochResponse", version });
         }
         let flexible = version == 4;
         writer::int32(out, self.throttle_time_ms);
-        writer::array(out, "topics", &self.topics, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "topics", &self.topics, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -78,9 +69,7 @@ impl<'a> OffsetForLeaderTopicResult<'a> {
         let flexible = version == 4;
         let message = Self {
             topic: reader.string("topic", flexible)?,
-            partitions: reader.array("partitions", flexible, 18, |reader| {
-                EpochEndOffset::decode(reader, version)
-            })?,
+            partitions: reader.array("partitions", flexible, 18, |reader| EpochEndOffset::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -88,20 +77,10 @@ impl<'a> OffsetForLeaderTopicResult<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::string(out, "topic", self.topic, flexible)?;
-        writer::array(
-            out,
-            "partitions",
-            &self.partitions,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partitions", &self.partitions, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -124,12 +103,7 @@ pub struct EpochEndOffset {
 
 impl Default for EpochEndOffset {
     fn default() -> Self {
-        Self {
-            error_code: 0,
-            partition: 0,
-            leader_epoch: -1,
-            end_offset: -1,
-        }
+        Self { error_code: 0, partition: 0, leader_epoch: -1, end_offset: -1 }
     }
 }
 
@@ -148,11 +122,7 @@ impl EpochEndOffset {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version == 4;
         writer::int16(out, self.error_code);
         writer::int32(out, self.partition);

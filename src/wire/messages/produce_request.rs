@@ -31,19 +31,14 @@ impl<'a> ProduceRequest<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "ProduceRequest",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "ProduceRequest", version });
         }
         let flexible = version >= 9;
         let message = Self {
             transactional_id: reader.nullable_string("transactional_id", flexible)?,
             acks: reader.int16("acks")?,
             timeout_ms: reader.int32("timeout_ms")?,
-            topic_data: reader.array("topic_data", flexible, 3, |reader| {
-                TopicProduceData::decode(reader, version)
-            })?,
+            topic_data: reader.array("topic_data", flexible, 3, |reader| TopicProduceData::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -54,22 +49,13 @@ impl<'a> ProduceRequest<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "ProduceRequest",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "ProduceRequest", version });
         }
         let flexible = version >= 9;
         writer::nullable_string(out, "transactional_id", self.transactional_id, flexible)?;
         writer::int16(out, self.acks);
         writer::int32(out, self.timeout_ms);
-        writer::array(
-            out,
-            "topic_data",
-            &self.topic_data,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "topic_data", &self.topic_data, flexible, |out, value| value.encode_body(out, version))?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -92,19 +78,10 @@ impl<'a> TopicProduceData<'a> {
     fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         let flexible = version >= 9;
         let message = Self {
-            name: if version <= 12 {
-                reader.string("name", flexible)?
-            } else {
-                ""
-            },
-            topic_id: if version == 13 {
-                reader.uuid("topic_id")?
-            } else {
-                Uuid::ZERO
-            },
-            partition_data: reader.array("partition_data", flexible, 6, |reader| {
-                PartitionProduceData::decode(reader, version)
-            })?,
+            name: if version <= 12 { reader.string("name", flexible)? } else { "" },
+            topic_id: if version == 13 { reader.uuid("topic_id")? } else { Uuid::ZERO },
+            partition_data: reader
+                .array("partition_data", flexible, 6, |reader| PartitionProduceData::decode(reader, version))?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -112,11 +89,7 @@ impl<'a> TopicProduceData<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         if version <= 12 {
             writer::string(out, "name", self.name, flexible)?;
@@ -124,13 +97,9 @@ impl<'a> TopicProduceData<'a> {
         if version == 13 {
             writer::uuid(out, self.topic_id);
         }
-        writer::array(
-            out,
-            "partition_data",
-            &self.partition_data,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partition_data", &self.partition_data, flexible, |out, value| {
+            value.encode_body(out, version)
+        })?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -150,21 +119,14 @@ pub struct PartitionProduceData<'a> {
 impl<'a> PartitionProduceData<'a> {
     fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         let flexible = version >= 9;
-        let message = Self {
-            index: reader.int32("index")?,
-            records: reader.nullable_bytes("records", flexible)?,
-        };
+        let message = Self { index: reader.int32("index")?, records: reader.nullable_bytes("records", flexible)? };
         if flexible {
             reader.skip_tagged_fields()?;
         }
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int32(out, self.index);
         writer::nullable_bytes(out, "records", self.records, flexible)?;

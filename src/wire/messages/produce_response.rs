@@ -30,16 +30,12 @@ impl<'a> ProduceResponse<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "ProduceResponse",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "ProduceResponse", version });
         }
         let flexible = version >= 9;
         let mut message = Self {
-            responses: reader.array("responses", flexible, 3, |reader| {
-                TopicProduceResponse::decode(reader, version)
-            })?,
+            responses: reader
+                .array("responses", flexible, 3, |reader| TopicProduceResponse::decode(reader, version))?,
             throttle_time_ms: reader.int32("throttle_time_ms")?,
             node_endpoints: Vec::new(),
         };
@@ -47,9 +43,7 @@ impl<'a> ProduceResponse<'a> {
             reader.tagged_fields(|tag, reader| {
                 if tag == 0 && version >= 10 {
                     message.node_endpoints =
-                        reader.array("node_endpoints", flexible, 11, |reader| {
-                            NodeEndpoint::decode(reader, version)
-                        })?;
+                        reader.array("node_endpoints", flexible, 11, |reader| NodeEndpoint::decode(reader, version))?;
                 }
                 Ok(())
             })?;
@@ -60,15 +54,10 @@ impl<'a> ProduceResponse<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "ProduceResponse",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "ProduceResponse", version });
         }
         let flexible = version >= 9;
-        writer::array(out, "responses", &self.responses, flexible, |out, value| {
-            value.encode_body(out, version)
-        })?;
+        writer::array(out, "responses", &self.responses, flexible, |out, value| value.encode_body(out, version))?;
         writer::int32(out, self.throttle_time_ms);
         if version < 10 {
             writer::absent("node_endpoints", version, self.node_endpoints.is_empty())?;
@@ -78,13 +67,9 @@ impl<'a> ProduceResponse<'a> {
             writer::unsigned_varint(out, u32::from(has_node_endpoints));
             if has_node_endpoints {
                 writer::tagged_field(out, 0, |out| {
-                    writer::array(
-                        out,
-                        "node_endpoints",
-                        &self.node_endpoints,
-                        flexible,
-                        |out, value| value.encode_body(out, version),
-                    )?;
+                    writer::array(out, "node_endpoints", &self.node_endpoints, flexible, |out, value| {
+                        value.encode_body(out, version)
+                    })?;
                     Ok(())
                 })?;
             }
@@ -108,16 +93,8 @@ impl<'a> TopicProduceResponse<'a> {
     fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         let flexible = version >= 9;
         let message = Self {
-            name: if version <= 12 {
-                reader.string("name", flexible)?
-            } else {
-                ""
-            },
-            topic_id: if version == 13 {
-                reader.uuid("topic_id")?
-            } else {
-                Uuid::ZERO
-            },
+            name: if version <= 12 { reader.string("name", flexible)? } else { "" },
+            topic_id: if version == 13 { reader.uuid("topic_id")? } else { Uuid::ZERO },
             partition_responses: reader.array("partition_responses", flexible, 22, |reader| {
                 PartitionProduceResponse::decode(reader, version)
             })?,
@@ -128,11 +105,7 @@ impl<'a> TopicProduceResponse<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         if version <= 12 {
             writer::string(out, "name", self.name, flexible)?;
@@ -140,13 +113,9 @@ impl<'a> TopicProduceResponse<'a> {
         if version == 13 {
             writer::uuid(out, self.topic_id);
         }
-        writer::array(
-            out,
-            "partition_responses",
-            &self.partition_responses,
-            flexible,
-            |out, value| value.encode_body(out, version),
-        )?;
+        writer::array(out, "partition_responses", &self.partition_responses, flexible, |out, value| {
+            value.encode_body(out, version)
+        })?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -201,23 +170,14 @@ impl<'a> PartitionProduceResponse<'a> {
             error_code: reader.int16("error_code")?,
             base_offset: reader.int64("base_offset")?,
             log_append_time_ms: reader.int64("log_append_time_ms")?,
-            log_start_offset: if version >= 5 {
-                reader.int64("log_start_offset")?
-            } else {
-                -1
-            },
+            log_start_offset: if version >= 5 { reader.int64("log_start_offset")? } else { -1 },
             record_errors: if version >= 8 {
-                reader.array("record_errors", flexible, 6, |reader| {
-                    BatchIndexAndErrorMessage::decode(reader, version)
-                })?
+                reader
+                    .array("record_errors", flexible, 6, |reader| BatchIndexAndErrorMessage::decode(reader, version))?
             } else {
                 Vec::new()
             },
-            error_message: if version >= 8 {
-                reader.nullable_string("error_message", flexible)?
-            } else {
-                None
-            },
+            error_message: if version >= 8 { reader.nullable_string("error_message", flexible)? } else { None },
             current_leader: LeaderIdAndEpoch::default(),
         };
         if flexible {
@@ -231,11 +191,7 @@ impl<'a> PartitionProduceResponse<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int32(out, self.index);
         writer::int16(out, self.error_code);
@@ -245,27 +201,18 @@ impl<'a> PartitionProduceResponse<'a> {
             writer::int64(out, self.log_start_offset);
         }
         if version >= 8 {
-            writer::array(
-                out,
-                "record_errors",
-                &self.record_errors,
-                flexible,
-                |out, value| value.encode_body(out, version),
-            )?;
+            writer::array(out, "record_errors", &self.record_errors, flexible, |out, value| {
+                value.encode_body(out, version)
+            })?;
         }
         if version >= 8 {
             writer::nullable_string(out, "error_message", self.error_message, flexible)?;
         }
         if version < 10 {
-            writer::absent(
-                "current_leader",
-                version,
-                self.current_leader == LeaderIdAndEpoch::default(),
-            )?;
+            writer::absent("current_leader", version, self.current_leader == LeaderIdAndEpoch::default())?;
         }
         if flexible {
-            let has_current_leader =
-                version >= 10 && self.current_leader != LeaderIdAndEpoch::default();
+            let has_current_leader = version >= 10 && self.current_leader != LeaderIdAndEpoch::default();
             writer::unsigned_varint(out, u32::from(has_current_leader));
             if has_current_leader {
                 writer::tagged_field(out, 0, |out| {
@@ -292,8 +239,7 @@ impl<'a> BatchIndexAndErrorMessage<'a> {
         let flexible = version >= 9;
         let message = Self {
             batch_index: reader.int32("batch_index")?,
-            batch_index_error_message: reader
-                .nullable_string("batch_index_error_message", flexible)?,
+            batch_index_error_message: reader.nullable_string("batch_index_error_message", flexible)?,
         };
         if flexible {
             reader.skip_tagged_fields()?;
@@ -301,19 +247,10 @@ impl<'a> BatchIndexAndErrorMessage<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         let flexible = version >= 9;
         writer::int32(out, self.batch_index);
-        writer::nullable_string(
-            out,
-            "batch_index_error_message",
-            self.batch_index_error_message,
-            flexible,
-        )?;
+        writer::nullable_string(out, "batch_index_error_message", self.batch_index_error_message, flexible)?;
         if flexible {
             writer::unsigned_varint(out, 0);
         }
@@ -332,28 +269,18 @@ pub struct LeaderIdAndEpoch {
 
 impl Default for LeaderIdAndEpoch {
     fn default() -> Self {
-        Self {
-            leader_id: -1,
-            leader_epoch: -1,
-        }
+        Self { leader_id: -1, leader_epoch: -1 }
     }
 }
 
 impl LeaderIdAndEpoch {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Result<Self, DecodeError> {
-        let message = Self {
-            leader_id: reader.int32("leader_id")?,
-            leader_epoch: reader.int32("leader_epoch")?,
-        };
+        let message = Self { leader_id: reader.int32("leader_id")?, leader_epoch: reader.int32("leader_epoch")? };
         reader.skip_tagged_fields()?;
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         writer::int32(out, self.leader_id);
         writer::int32(out, self.leader_epoch);
         writer::unsigned_varint(out, 0);
@@ -387,11 +314,7 @@ impl<'a> NodeEndpoint<'a> {
         Ok(message)
     }
 
-    pub(in crate::wire) fn encode_body(
-        &self,
-        out: &mut Vec<u8>,
-        _version: i16,
-    ) -> Result<(), EncodeError> {
+    pub(in crate::wire) fn encode_body(&self, out: &mut Vec<u8>, _version: i16) -> Result<(), EncodeError> {
         let flexible = true;
         writer::int32(out, self.node_id);
         writer::string(out, "host", self.host, flexible)?;

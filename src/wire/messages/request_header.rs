@@ -20,12 +20,7 @@ pub struct RequestHeader<'a> {
 
 impl Default for RequestHeader<'_> {
     fn default() -> Self {
-        Self {
-            request_api_key: 0,
-            request_api_version: 0,
-            correlation_id: 0,
-            client_id: Some(""),
-        }
+        Self { request_api_key: 0, request_api_version: 0, correlation_id: 0, client_id: Some("") }
     }
 }
 
@@ -38,10 +33,7 @@ impl<'a> RequestHeader<'a> {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "RequestHeader",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "RequestHeader", version });
         }
         let flexible = version == 2;
         let message = Self {
@@ -59,10 +51,7 @@ impl<'a> RequestHeader<'a> {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "RequestHeader",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "RequestHeader", version });
         }
         let flexible = version == 2;
         writer::int16(out, self.request_api_key);

@@ -21,15 +21,10 @@ impl ResponseHeader {
     /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
     pub fn decode(reader: &mut Reader<'_>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(DecodeError::UnsupportedVersion {
-                message: "ResponseHeader",
-                version,
-            });
+            return Err(DecodeError::UnsupportedVersion { message: "ResponseHeader", version });
         }
         let flexible = version == 1;
-        let message = Self {
-            correlation_id: reader.int32("correlation_id")?,
-        };
+        let message = Self { correlation_id: reader.int32("correlation_id")? };
         if flexible {
             reader.skip_tagged_fields()?;
         }
@@ -39,10 +34,7 @@ impl ResponseHeader {
     /// Appends the message to `out`; after an error the caller cuts off what was written.
     pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
         if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
-            return Err(EncodeError::UnsupportedVersion {
-                message: "ResponseHeader",
-                version,
-            });
+            return Err(EncodeError::UnsupportedVersion { message: "ResponseHeader", version });
         }
         let flexible = version == 1;
         writer::int32(out, self.correlation_id);
