@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use thiserror::Error;
 
@@ -14,6 +15,9 @@ use super::address::{Address, KAFKA_PORT};
 use super::args::{Durability, ServeArgs};
 use super::byte_size;
 use super::cores::{self, CORES_MAX, CoresError, Processor};
+use super::serve_boot;
+use crate::control::broker_config::BrokerConfigError;
+use crate::ring::ring_mask::RingMask;
 use crate::ring::ring_mask::RingMask;
 
 /// All that the server needs to know, resolved once and handed down.
@@ -97,9 +101,32 @@ pub enum ServeError {
     /// Processors.
     #[error("--cores: {0}")]
     Cores(#[from] CoresError),
-    /// The server is not part of this build yet.
-    #[error("the server is not part of this build yet")]
-    NotBuilt,
+    /// A `--set` that is refused.
+    #[error("--set: {0}")]
+    Setting(BrokerConfigError),
+    /// A name in `--ring-mask` that means nothing.
+    #[error("--ring-mask: {0}")]
+    RingMask(<RingMask as FromStr>::Err),
+    /// A core's share of the memory is below the largest request.
+    #[error(
+        "--memory is too small: {cores} cores that may each hold a request of {request_bytes_max} bytes \
+         (socket.request.max.bytes) need {}; give more, or lower it with --set socket.request.max.bytes=BYTES",
+        byte_size::display(*needed_bytes)
+    )]
+    Memory {
+        /// The largest request.
+        request_bytes_max: u32,
+        /// Cores that serve.
+        cores: usize,
+        /// What they need together.
+        needed_bytes: u64,
+    },
+    /// Signals cannot be waited for.
+    #[error("signals cannot be handled: {0}")]
+    Signals(io::Error),
+    /// The server itself.
+    #[error(transparent)]
+    Server(crate::server::boot::ServeError),
 }
 
 /// What the machine offers; read by [`Machine::read`], made up in tests.
@@ -116,7 +143,7 @@ pub fn run(args: &ServeArgs) -> ExitCode {
     let started = ServeOptions::resolve(args, &Machine::read()).and_then(|options| {
         // Standard error takes the options and the log; standard output has the `ready` line alone.
         let _ = write!(io::stderr().lock(), "{options}");
-        boot(&options)
+        serve_boot::run(&options)
     });
     match started {
         Ok(()) => ExitCode::SUCCESS,
@@ -125,11 +152,6 @@ pub fn run(args: &ServeArgs) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The hook: hands the options to the server and returns when it has stopped.
-fn boot(_options: &ServeOptions) -> Result<(), ServeError> {
-    Err(ServeError::NotBuilt)
 }
 
 impl ServeOptions {

@@ -29,7 +29,7 @@ pub(in crate::ring) struct Sender {
 }
 
 /// A cold piece of the first part of a [`SendQueue`], on its way. Dropped in the middle, its pipe is never used again.
-pub struct LoadedPipe(Stage);
+pub(in crate::ring) struct LoadedPipe(Stage);
 
 enum Stage {
     /// The ring moves file pages into a pipe or reads them into a buffer.

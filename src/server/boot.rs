@@ -228,7 +228,9 @@ impl CoreThread {
             let listener = port.into_listener(&io).map_err(|source| StartError::Listen { core: index, source })?;
             let boot = CoreBoot { options: Rc::new(shard), mailbox, listener, clean };
             // The main thread may have given up already; then the stop comes next.
-            let tell_ready = move || drop(ready.send(index));
+            let tell_ready = move || {
+                let _ = ready.send(index);
+            };
             core_main::run(io.clone(), boot, tell_ready, stop_requested(io, stop)).await
         })?;
         Ok(ran?)

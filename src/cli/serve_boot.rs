@@ -1,0 +1,123 @@
+//! From resolved options to a running server: the log, the signals, the `ready` line.
+#![allow(clippy::disallowed_methods)] // a thread of its own waits for signals
+
+use std::io::{self, Write};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tracing::{info, warn};
+use tracing_subscriber::EnvFilter;
+
+use super::serve::{ServeError, ServeOptions};
+use crate::control::broker_config::{BrokerConfig, Effect};
+use crate::control::id::{BrokerId, CoreIndex};
+use crate::ring::core::CoreOptions;
+use crate::server::boot::{self, ServerOptions};
+use crate::shard::core::{BrokerAddress, ShardOptions};
+
+/// Runs the server until SIGTERM or SIGINT. Prints one line that starts with `ready` when every core serves.
+///
+/// # Errors
+/// In words that an operator can act on.
+pub(super) fn run(options: &ServeOptions) -> Result<(), ServeError> {
+    // The log is written by a thread of its own, and lines are dropped when a terminal cannot keep up: no core waits.
+    let (writer, _flush_at_end) = tracing_appender::non_blocking(io::stderr());
+    let filter = EnvFilter::try_new(&options.log_filter.value).unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false).with_ansi(false).init();
+
+    let server = server_options(options)?;
+    // Taken over before the server starts, so that a signal during the start stops it cleanly too.
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(ServeError::Signals)?;
+    let ready_line = ready_line(&server);
+    let ready = move || {
+        let mut out = io::stdout().lock();
+        // Nobody may be listening on standard output; the server runs all the same.
+        let _ = writeln!(out, "{ready_line}").and_then(|()| out.flush());
+    };
+    let wait_for_stop = move || {
+        if let Some(signal) = signals.forever().next() {
+            info!(signal, "signal received, stopping");
+        }
+    };
+    boot::serve(server, ready, wait_for_stop).map_err(ServeError::Server)
+}
+
+fn ready_line(server: &ServerOptions) -> String {
+    let brokers: Vec<String> =
+        server.shard.brokers.iter().map(|broker| format!("{}={}:{}", broker.id, broker.host, broker.port)).collect();
+    format!("ready {}", brokers.join(" "))
+}
+
+fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
+    let mut broker_config = BrokerConfig::default();
+    for (key, value) in &options.settings.value {
+        match broker_config.set(key, value).map_err(ServeError::Setting)? {
+            Effect::Works => {}
+            Effect::NoMeaning { why } => warn!(key, value, why, "this setting has no meaning here"),
+        }
+    }
+    broker_config.set("alluvium.durability", options.durability.value.name()).map_err(ServeError::Setting)?;
+    let cpus = options.cores.value.clone();
+    let core_count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+    let node_id = i32::try_from(options.node_id.value).unwrap_or(i32::MAX);
+    let advertise = &options.advertise.value;
+    let brokers = CoreIndex::first(u16::try_from(core_count).unwrap_or(u16::MAX))
+        .into_iter()
+        .map(|core| BrokerAddress {
+            id: BrokerId::of(node_id, core).map_or(i32::MAX, |id| id.0),
+            host: advertise.host.clone(),
+            // Checked when the options were resolved: the last core's port is a port.
+            port: advertise.port.saturating_add(core.index()),
+        })
+        .collect();
+    let share = |whole: u32| usize::try_from(whole / core_count.max(1)).unwrap_or(usize::MAX).max(1);
+    let memory_bytes = usize::try_from(options.memory_bytes.value).unwrap_or(usize::MAX) / cpus.len().max(1);
+    let frame_memory_bytes = memory_bytes / 4 * 3;
+    let request_bytes_max = broker_config.socket_request_max_bytes();
+    check_memory(options, request_bytes_max, frame_memory_bytes)?;
+    let shard = ShardOptions {
+        node_id,
+        core_count,
+        cluster_id: String::new(),
+        cluster_id_bytes: [0; 16],
+        clamp_replication: options.clamp_replication.value,
+        brokers,
+        data_dirs: Vec::new(),
+        frame_memory_bytes,
+        open_files_max: open_files_max(cpus.len()),
+        request_bytes_max,
+        connection_idle_ms_max: broker_config.connections_max_idle_ms().unwrap_or(u64::MAX / 4),
+        connections_max: share(broker_config.max_connections()),
+        connections_per_ip_max: usize::try_from(broker_config.max_connections_per_ip()).unwrap_or(usize::MAX),
+        fetch_bytes_max: broker_config.fetch_max_bytes(),
+        fetch_sessions_max: share(broker_config.fetch_session_slots_max()),
+        broker_config,
+    };
+    let ring = CoreOptions {
+        ring_mask: options.ring_mask.value.parse().map_err(ServeError::RingMask)?,
+        spin_us: u64::from(options.spin_us.value),
+        disk_operations_max: (DISK_QUEUE / cpus.len().max(1)).max(8),
+        pool_bytes_max: memory_bytes / 8,
+        ..CoreOptions::default()
+    };
+    Ok(ServerOptions { listen: options.listen.value, cpus, data_dirs: options.data_dirs.value.clone(), ring, shard })
+}
+
+/// A core must be able to hold the largest request there may be.
+fn check_memory(options: &ServeOptions, request_bytes_max: u32, frame_memory_bytes: usize) -> Result<(), ServeError> {
+    let needed = usize::try_from(request_bytes_max).unwrap_or(usize::MAX) / 15 * 16 + 1024 * 1024;
+    if frame_memory_bytes < needed {
+        let cores = options.cores.value.len();
+        return Err(ServeError::Memory { request_bytes_max, cores, needed_bytes: (needed / 3 * 4 + 4) as u64 * cores as u64 });
+    }
+    Ok(())
+}
+
+/// Half of the descriptors that this process may have, for segments; connections have the rest.
+fn open_files_max(cores: usize) -> usize {
+    let limit = crate::ring::startup_check::open_files_limit().unwrap_or(1024);
+    (usize::try_from(limit).unwrap_or(usize::MAX) / 2 / cores.max(1)).clamp(16, 65_536)
+}
+
+/// Entries of a block device's queue: more operations in flight would make submission wait.
+const DISK_QUEUE: usize = 256;
