@@ -9,7 +9,13 @@ use crate::ring::mesh::Notifier;
 /// Makes an inbox of `messages_max` places; `notifier` is of the core that will read it.
 pub fn inbox<T: Send>(messages_max: usize, notifier: Notifier) -> (Outbox<T>, Inbox<T>) {
     let (sender, receiver) = mpsc::sync_channel(messages_max);
-    (Outbox { sender, notice: NoticeAtEnd(notifier) }, Inbox { receiver })
+    (
+        Outbox {
+            sender,
+            notice: NoticeAtEnd(notifier),
+        },
+        Inbox { receiver },
+    )
 }
 
 /// A thread's end: never waits.
@@ -29,7 +35,10 @@ impl Drop for NoticeAtEnd {
 
 impl<T> Clone for Outbox<T> {
     fn clone(&self) -> Self {
-        Self { sender: self.sender.clone(), notice: NoticeAtEnd(self.notice.0.clone()) }
+        Self {
+            sender: self.sender.clone(),
+            notice: NoticeAtEnd(self.notice.0.clone()),
+        }
     }
 }
 
@@ -59,5 +68,36 @@ impl<T> Inbox<T> {
             Err(mpsc::TryRecvError::Empty) => Poll::Pending,
             Err(mpsc::TryRecvError::Disconnected) => Poll::Ready(None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::core::{CoreOptions, run};
+    use crate::ring::mesh::CoreMesh;
+    use std::future::poll_fn;
+
+    #[test]
+    fn messages_of_a_thread_arrive_in_order_then_the_end() {
+        let mesh = CoreMesh::new(1).unwrap();
+        let (outbox, inbox) = inbox::<u32>(4, mesh.notifier(0));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for mut message in 0..1000 {
+                    while let Err(mpsc::TrySendError::Full(back)) = outbox.try_send(message) {
+                        message = back;
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            run(CoreOptions::default(), mesh.seat(0), |io| async move {
+                for want in 0..1000 {
+                    assert_eq!(poll_fn(|_| inbox.poll_message(&io)).await, Some(want));
+                }
+                assert_eq!(poll_fn(|_| inbox.poll_message(&io)).await, None);
+            })
+            .unwrap();
+        });
     }
 }

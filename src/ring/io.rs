@@ -18,9 +18,10 @@ use crate::ring::file::UringFile;
 use crate::ring::send::LoadedPipe;
 #[cfg(feature = "sim")]
 use crate::ring::sim::{SimCore, SimFile, SimListener, SimStream};
+use crate::ring::socket::{UringListener, UringStream};
 use crate::ring::task::{Executor, TaskId, WaitList};
 use crate::ring::timer::{Nanos, Timers};
-use crate::ring::socket::{UringListener, UringStream};
+use crate::ring::turn::TurnStats;
 use crate::ring::uring::Uring;
 
 /// One core's view of the world. Cheap to clone; never leaves its thread.
@@ -63,9 +64,12 @@ impl Io {
             pool: BufferPool::new(pool_bytes_max),
             driver,
         };
-        Self { core: Rc::new(core) }
+        Self {
+            core: Rc::new(core),
+        }
     }
 
+    #[cfg(feature = "sim")]
     pub(in crate::ring) fn driver(&self) -> &Driver {
         &self.core.driver
     }
@@ -121,7 +125,10 @@ impl Io {
 
     /// Waits until the clock has reached `deadline`.
     pub async fn sleep_until(&self, deadline: Nanos) {
-        let mut timer = TimerGuard { io: self, timer: None };
+        let mut timer = TimerGuard {
+            io: self,
+            timer: None,
+        };
         poll_fn(|_| {
             if self.now() >= deadline {
                 return Poll::Ready(());
@@ -154,7 +161,10 @@ impl Io {
 
     /// Sets a deadline for the current task and returns at once; the guard takes it back when dropped.
     pub fn wake_at(&self, deadline: Nanos) -> WakeAt {
-        WakeAt { io: self.clone(), timer: Some(self.core.timers.set(deadline, self.current_task())) }
+        WakeAt {
+            io: self.clone(),
+            timer: Some(self.core.timers.set(deadline, self.current_task())),
+        }
     }
 
     /// Memory of exactly `len` bytes from this core's pool; its contents are arbitrary.
@@ -268,6 +278,15 @@ impl Io {
         drive!(&self.core.driver, Driver, driver => driver.notify(self, core));
     }
 
+    /// What this core's loop has done so far, for metrics. The simulator has no turns to speak of.
+    pub fn turn_stats(&self) -> TurnStats {
+        match &self.core.driver {
+            Driver::Uring(driver) => driver.ring().stats.borrow().clone(),
+            #[cfg(feature = "sim")]
+            Driver::Sim(_) => TurnStats::default(),
+        }
+    }
+
     /// Has the current task polled at the next notice from another core (or thread). Always returns at once; look at
     /// the inbox after this call, not before, and no notice is lost.
     pub fn note_notified(&self) {
@@ -314,7 +333,11 @@ pub enum File {
 impl File {
     /// Reads at `position_bytes` until the buffer is full or the file ends; says how many bytes were read.
     /// What the page cache has comes without a wait, the rest through the ring.
-    pub async fn read_at(&self, buffer: Buffer, position_bytes: u64) -> (io::Result<usize>, Buffer) {
+    pub async fn read_at(
+        &self,
+        buffer: Buffer,
+        position_bytes: u64,
+    ) -> (io::Result<usize>, Buffer) {
         drive!(self, File, file => file.read_at(buffer, position_bytes).await)
     }
 
@@ -394,7 +417,11 @@ impl Stream {
 
     /// Fills `buffer[*filled..]` straight from the socket, for frames larger than a receive buffer. Ready when it is
     /// full, or with `UnexpectedEof`. Takes at most the turn's budget at once.
-    pub fn poll_receive_into(&self, buffer: &mut Buffer, filled: &mut usize) -> Poll<io::Result<()>> {
+    pub fn poll_receive_into(
+        &self,
+        buffer: &mut Buffer,
+        filled: &mut usize,
+    ) -> Poll<io::Result<()>> {
         drive!(self, Stream, stream => stream.poll_receive_into(buffer, filled))
     }
 
@@ -500,7 +527,12 @@ pub async fn read_file(io: &Io, path: &Path, len_bytes_max: u64) -> io::Result<V
     if len_bytes > len_bytes_max {
         return Err(io::Error::from(io::ErrorKind::FileTooLarge));
     }
-    let (read, buffer) = file.read_at(io.buffer(usize::try_from(len_bytes).unwrap_or(usize::MAX)), 0).await;
+    let (read, buffer) = file
+        .read_at(
+            io.buffer(usize::try_from(len_bytes).unwrap_or(usize::MAX)),
+            0,
+        )
+        .await;
     Ok(buffer[..read?].to_vec())
 }
 

@@ -5,7 +5,6 @@
 //! and a reply always finds a place. Where the credits are used up, [`Mailbox::try_call`] hands the request back.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
@@ -29,20 +28,40 @@ pub struct MailboxSeat<Q, R> {
 /// Where `credits` is 0.
 pub fn mesh<Q, R>(count: usize, credits: usize) -> Vec<MailboxSeat<Q, R>> {
     assert!(credits > 0, "a mailbox without credits carries nothing");
-    let mut seats: Vec<MailboxSeat<Q, R>> =
-        (0..count).map(|core_index| MailboxSeat { core_index, peers: Vec::with_capacity(count) }).collect();
+    let mut seats: Vec<MailboxSeat<Q, R>> = (0..count)
+        .map(|core_index| MailboxSeat {
+            core_index,
+            peers: Vec::with_capacity(count),
+        })
+        .collect();
     // Queue ends in the order [from][to].
     let mut ends = Vec::with_capacity(count * count);
     for _ in 0..count * count {
         let (requests_out, requests_in) = RingBuffer::new(credits);
         let (replies_out, replies_in) = RingBuffer::new(credits);
-        ends.push((Some((requests_out, replies_in)), Some((requests_in, replies_out))));
+        ends.push((
+            Some((requests_out, replies_in)),
+            Some((requests_in, replies_out)),
+        ));
     }
     for (own, seat) in seats.iter_mut().enumerate() {
         for other in 0..count {
-            let (requests_out, replies_in) = ends[own * count + other].0.take().expect("each end has one owner");
-            let (requests_in, replies_out) = ends[other * count + own].1.take().expect("each end has one owner");
-            seat.peers.push(Peer { requests_out, replies_in, requests_in, replies_out, outstanding: 0, credits });
+            let (requests_out, replies_in) = ends[own * count + other]
+                .0
+                .take()
+                .expect("each end has one owner");
+            let (requests_in, replies_out) = ends[other * count + own]
+                .1
+                .take()
+                .expect("each end has one owner");
+            seat.peers.push(Peer {
+                requests_out,
+                replies_in,
+                requests_in,
+                replies_out,
+                outstanding: 0,
+                credits,
+            });
         }
     }
     seats
@@ -54,9 +73,17 @@ impl<Q: 'static, R: 'static> MailboxSeat<Q, R> {
     /// # Panics
     /// Where `io` is of another core.
     pub fn bind(self, io: &Io) -> Mailbox<Q, R> {
-        assert_eq!(self.core_index, io.core_index(), "a mailbox of another core");
+        assert_eq!(
+            self.core_index,
+            io.core_index(),
+            "a mailbox of another core"
+        );
         let inner = Rc::new(Inner {
-            state: RefCell::new(State { peers: self.peers, calls: Slab::new(), next_peer: 0 }),
+            state: RefCell::new(State {
+                peers: self.peers,
+                calls: Slab::new(),
+                next_peer: 0,
+            }),
             request_waiters: WaitList::default(),
             credit_waiters: WaitList::default(),
             io: io.clone(),
@@ -66,7 +93,9 @@ impl<Q: 'static, R: 'static> MailboxSeat<Q, R> {
         let (weak, own_io) = (Rc::downgrade(&inner), io.clone());
         io.spawn(std::future::poll_fn(move |_| {
             own_io.note_notified();
-            let Some(inner) = Weak::upgrade(&weak) else { return Poll::Ready(()) };
+            let Some(inner) = Weak::upgrade(&weak) else {
+                return Poll::Ready(());
+            };
             inner.take_in();
             Poll::Pending
         }));
@@ -81,7 +110,9 @@ pub struct Mailbox<Q, R> {
 
 impl<Q, R> Clone for Mailbox<Q, R> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone() }
+        Self {
+            inner: self.inner.clone(),
+        }
     }
 }
 
@@ -158,14 +189,26 @@ impl<Q, R> ReplyTo<Q, R> {
     /// Answers. Never waits.
     pub fn send(mut self, reply: R) {
         self.sent = true;
-        self.inner.send_reply(self.from, Reply { call: self.call, body: Some(reply) });
+        self.inner.send_reply(
+            self.from,
+            Reply {
+                call: self.call,
+                body: Some(reply),
+            },
+        );
     }
 }
 
 impl<Q, R> Drop for ReplyTo<Q, R> {
     fn drop(&mut self) {
         if !self.sent {
-            self.inner.send_reply(self.from, Reply { call: self.call, body: None });
+            self.inner.send_reply(
+                self.from,
+                Reply {
+                    call: self.call,
+                    body: None,
+                },
+            );
         }
     }
 }
@@ -186,8 +229,13 @@ impl<Q, R> Mailbox<Q, R> {
     /// Where there is no such core.
     pub fn try_call(&self, core: usize, request: Q) -> Result<CallFuture<Q, R>, Full<Q>> {
         let task = self.inner.io.current_task();
-        let call = self.inner.send_request(core, request, Call::Waiting(task))?;
-        Ok(CallFuture { inner: self.inner.clone(), call: Some(call) })
+        let call = self
+            .inner
+            .send_request(core, request, Call::Waiting(task))?;
+        Ok(CallFuture {
+            inner: self.inner.clone(),
+            call: Some(call),
+        })
     }
 
     /// Sends a request whose reply nobody wants; in order with the calls, and under the same credits.
@@ -198,7 +246,9 @@ impl<Q, R> Mailbox<Q, R> {
     /// # Panics
     /// Where there is no such core.
     pub fn try_post(&self, core: usize, request: Q) -> Result<(), Full<Q>> {
-        self.inner.send_request(core, request, Call::Abandoned).map(drop)
+        self.inner
+            .send_request(core, request, Call::Abandoned)
+            .map(drop)
     }
 
     /// Has the current task polled when a credit comes back.
@@ -216,7 +266,9 @@ impl<Q, R> Mailbox<Q, R> {
     pub async fn call(&self, core: usize, request: Q) -> Result<R, Dropped> {
         let mut request = Some(request);
         let call = std::future::poll_fn(|_| {
-            let body = request.take().expect("a request that was handed back is kept");
+            let body = request
+                .take()
+                .expect("a request that was handed back is kept");
             match self.try_call(core, body) {
                 Ok(call) => Poll::Ready(call),
                 Err(Full(body)) => {
@@ -238,12 +290,23 @@ impl<Q, R> Mailbox<Q, R> {
             if let Ok(Request { call, body }) = state.peers[from].requests_in.pop() {
                 state.next_peer = from + 1;
                 drop(state);
-                let reply = ReplyTo { inner: self.inner.clone(), from, call, sent: false };
-                return Poll::Ready(Incoming { from, request: body, reply });
+                let reply = ReplyTo {
+                    inner: self.inner.clone(),
+                    from,
+                    call,
+                    sent: false,
+                };
+                return Poll::Ready(Incoming {
+                    from,
+                    request: body,
+                    reply,
+                });
             }
         }
         drop(state);
-        self.inner.request_waiters.wait(self.inner.io.current_task());
+        self.inner
+            .request_waiters
+            .wait(self.inner.io.current_task());
         Poll::Pending
     }
 }
@@ -281,7 +344,10 @@ impl<Q, R> Inner<Q, R> {
         for peer in peers {
             requests_came |= !peer.requests_in.is_empty();
             while let Ok(Reply { call, body }) = peer.replies_in.pop() {
-                peer.outstanding = peer.outstanding.checked_sub(1).expect("each reply answers one request");
+                peer.outstanding = peer
+                    .outstanding
+                    .checked_sub(1)
+                    .expect("each reply answers one request");
                 credits_came = true;
                 match &mut calls[call] {
                     Call::Abandoned => {
@@ -290,7 +356,9 @@ impl<Q, R> Inner<Q, R> {
                     }
                     waiting => {
                         let before = std::mem::replace(waiting, Call::Answered(body));
-                        let Call::Waiting(task) = before else { unreachable!("a call is answered once") };
+                        let Call::Waiting(task) = before else {
+                            unreachable!("a call is answered once")
+                        };
                         self.io.wake(task);
                     }
                 }
@@ -328,7 +396,9 @@ impl<Q, R> Future for CallFuture<Q, R> {
             Call::Answered(_) => {}
             Call::Abandoned => unreachable!("a future that lives wants its reply"),
         }
-        let Call::Answered(reply) = state.calls.remove(call) else { unreachable!("looked at above") };
+        let Call::Answered(reply) = state.calls.remove(call) else {
+            unreachable!("looked at above")
+        };
         drop(state);
         self.call = None;
         Poll::Ready(reply.ok_or(Dropped))
@@ -345,5 +415,133 @@ impl<Q, R> Drop for CallFuture<Q, R> {
         };
         drop(state);
         drop(before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::core::tests::masks;
+    use crate::ring::core::{CoreOptions, run};
+    use crate::ring::mesh::CoreMesh;
+    use crate::ring::ring_mask::RingMask;
+    use std::future::{Future, poll_fn};
+
+    /// Runs two cores, each with its end of a mailbox.
+    fn two_cores<A, B>(
+        ring_mask: RingMask,
+        credits: usize,
+        first: impl FnOnce(Io, Mailbox<u64, u64>) -> A + Send,
+        second: impl FnOnce(Io, Mailbox<u64, u64>) -> B + Send,
+    ) where
+        A: Future<Output = ()> + 'static,
+        B: Future<Output = ()> + 'static,
+    {
+        let cores = CoreMesh::new(2).unwrap();
+        let mut seats = mesh::<u64, u64>(2, credits);
+        let (other, own) = (seats.pop().unwrap(), seats.pop().unwrap());
+        let options = CoreOptions {
+            ring_mask,
+            ..CoreOptions::default()
+        };
+        std::thread::scope(|scope| {
+            let (theirs, seat) = (options.clone(), cores.seat(1));
+            scope.spawn(move || {
+                run(theirs, seat, |io| second(io.clone(), other.bind(&io))).unwrap()
+            });
+            run(options, cores.seat(0), |io| {
+                first(io.clone(), own.bind(&io))
+            })
+            .unwrap();
+        });
+    }
+
+    /// Answers 2 * n until it has answered 0.
+    async fn double(mailbox: Mailbox<u64, u64>) {
+        loop {
+            let Incoming {
+                from,
+                request,
+                reply,
+            } = poll_fn(|_| mailbox.poll_request()).await;
+            assert_eq!(from, 0);
+            reply.send(request * 2);
+            if request == 0 {
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn calls_are_answered_also_when_they_wait_for_credits() {
+        for mask in masks() {
+            let first = |io: Io, mailbox: Mailbox<u64, u64>| async move {
+                let left = Rc::new(std::cell::Cell::new(1000_u64));
+                for n in 1..=1000 {
+                    let (mailbox, left) = (mailbox.clone(), left.clone());
+                    io.spawn(async move {
+                        assert_eq!(mailbox.call(1, n).await, Ok(2 * n));
+                        left.set(left.get() - 1);
+                    });
+                }
+                while left.get() > 0 {
+                    io.sleep_ms(1).await;
+                }
+                assert_eq!(mailbox.call(1, 0).await, Ok(0));
+            };
+            two_cores(mask, 4, first, |_, mailbox| double(mailbox));
+        }
+    }
+
+    #[test]
+    fn requests_arrive_in_order_and_a_full_mailbox_hands_them_back() {
+        let first = |_: Io, mailbox: Mailbox<u64, u64>| async move {
+            mailbox.try_post(1, 1).unwrap();
+            let second = mailbox.try_call(1, 2).unwrap();
+            mailbox.try_post(1, 3).unwrap();
+            assert_eq!(mailbox.try_post(1, 4), Err(Full(4)), "three credits");
+            drop(second);
+            // The dropped call's credit comes back with its reply.
+            for n in 4..=200 {
+                while mailbox.try_post(1, n).is_err() {
+                    let mut polled = false;
+                    poll_fn(|_| {
+                        mailbox.note_credit();
+                        if std::mem::replace(&mut polled, true) {
+                            Poll::Ready(())
+                        } else {
+                            Poll::Pending
+                        }
+                    })
+                    .await;
+                }
+            }
+            assert_eq!(mailbox.call(1, 201).await, Err(Dropped));
+            assert_eq!(mailbox.call(1, 202).await, Ok(7));
+        };
+        let second = |_: Io, mailbox: Mailbox<u64, u64>| async move {
+            for want in 1..=200 {
+                let incoming = poll_fn(|_| mailbox.poll_request()).await;
+                assert_eq!(incoming.request, want);
+                incoming.reply.send(0);
+            }
+            drop(poll_fn(|_| mailbox.poll_request()).await);
+            poll_fn(|_| mailbox.poll_request()).await.reply.send(7);
+        };
+        two_cores(RingMask::NONE, 3, first, second);
+    }
+
+    #[test]
+    fn a_core_can_call_itself() {
+        let cores = CoreMesh::new(1).unwrap();
+        let seat = mesh::<u64, u64>(1, 2).pop().unwrap();
+        run(CoreOptions::default(), cores.seat(0), |io| {
+            let mailbox = seat.bind(&io);
+            io.spawn(double(mailbox.clone()));
+            async move {
+                assert_eq!(mailbox.call(0, 21).await, Ok(42));
+            }
+        })
+        .unwrap();
     }
 }

@@ -31,7 +31,10 @@ impl Key {
     }
 
     fn of_user_data(user_data: u64) -> Self {
-        Self { index: user_data as u32, generation: (user_data >> 32) as u32 }
+        Self {
+            index: user_data as u32,
+            generation: (user_data >> 32) as u32,
+        }
     }
 }
 
@@ -95,11 +98,18 @@ struct LaneState {
 
 impl Operations {
     pub(in crate::ring) fn new(disk_max: usize, sync_max: usize) -> Self {
-        let lane = |in_flight_max| LaneState { in_flight: 0, in_flight_max, waiting: VecDeque::new() };
+        let lane = |in_flight_max| LaneState {
+            in_flight: 0,
+            in_flight_max,
+            waiting: VecDeque::new(),
+        };
         Self {
             table: RefCell::new(Slab::new()),
             generation: std::cell::Cell::new(0),
-            lanes: RefCell::new(Lanes { disk: lane(disk_max.max(1)), sync: lane(sync_max.max(1)) }),
+            lanes: RefCell::new(Lanes {
+                disk: lane(disk_max.max(1)),
+                sync: lane(sync_max.max(1)),
+            }),
         }
     }
 
@@ -109,10 +119,21 @@ impl Operations {
     }
 
     /// Enters a request; says what to submit now, if its lane has room.
-    pub(in crate::ring) fn enter(&self, request: Request, task: TaskId, abandoned: bool) -> (Key, Option<squeue::Entry>) {
+    pub(in crate::ring) fn enter(
+        &self,
+        request: Request,
+        task: TaskId,
+        abandoned: bool,
+    ) -> (Key, Option<squeue::Entry>) {
         let generation = self.generation.get().wrapping_add(1);
         self.generation.set(generation);
-        let Request { entry, payload, descriptors, lane, makes_descriptor } = request;
+        let Request {
+            entry,
+            payload,
+            descriptors,
+            lane,
+            makes_descriptor,
+        } = request;
         let mut table = self.table.borrow_mut();
         let vacant = table.vacant_entry();
         let index = u32::try_from(vacant.key()).expect("a core has under 2^32 operations");
@@ -149,9 +170,13 @@ impl Operations {
     ) -> Option<TaskId> {
         let key = Key::of_user_data(user_data);
         let mut table = self.table.borrow_mut();
-        let entry = table.get_mut(key.index as usize).filter(|entry| entry.generation == key.generation);
+        let entry = table
+            .get_mut(key.index as usize)
+            .filter(|entry| entry.generation == key.generation);
         // An entry leaves the table only after its last completion.
-        let Some(entry) = entry else { unreachable!("a completion of no operation: {key:?}") };
+        let Some(entry) = entry else {
+            unreachable!("a completion of no operation: {key:?}")
+        };
         if let Some(payload) = payload {
             entry.payload = payload;
         }
@@ -179,7 +204,10 @@ impl Operations {
         loop {
             let key = self.lanes.borrow_mut().next()?;
             let mut table = self.table.borrow_mut();
-            let Some(entry) = table.get_mut(key.index as usize).filter(|entry| entry.generation == key.generation) else {
+            let Some(entry) = table
+                .get_mut(key.index as usize)
+                .filter(|entry| entry.generation == key.generation)
+            else {
                 unreachable!("a queued operation left the table: {key:?}")
             };
             if entry.abandoned {
@@ -197,17 +225,18 @@ impl Operations {
         }
     }
 
-    /// Answers of a multishot operation that nobody has taken yet.
-    pub(in crate::ring) fn untaken(&self, user_data: u64) -> usize {
-        let key = Key::of_user_data(user_data);
-        self.table.borrow().get(key.index as usize).map_or(0, |entry| entry.results.len())
-    }
-
     /// The keys of all that the kernel has.
     pub(in crate::ring) fn in_flight(&self) -> Vec<Key> {
         let table = self.table.borrow();
-        let in_flight = table.iter().filter(|(_, entry)| matches!(entry.state, State::InFlight));
-        in_flight.map(|(index, entry)| Key { index: index as u32, generation: entry.generation }).collect()
+        let in_flight = table
+            .iter()
+            .filter(|(_, entry)| matches!(entry.state, State::InFlight));
+        in_flight
+            .map(|(index, entry)| Key {
+                index: index as u32,
+                generation: entry.generation,
+            })
+            .collect()
     }
 
     /// Gives up all memory of what is in flight without freeing it: the kernel may still use it.
@@ -227,7 +256,9 @@ impl Lanes {
 
     /// Takes a place in the lane, or queues for one.
     fn claim(&mut self, lane: Lane, key: Key) -> bool {
-        let Some(lane) = self.lane(lane) else { return true };
+        let Some(lane) = self.lane(lane) else {
+            return true;
+        };
         // Those that wait go first.
         let starts = lane.waiting.is_empty() && lane.in_flight < lane.in_flight_max;
         if starts {
@@ -240,19 +271,24 @@ impl Lanes {
 
     fn release(&mut self, lane: Lane) {
         if let Some(lane) = self.lane(lane) {
-            lane.in_flight = lane.in_flight.checked_sub(1).expect("each place is given back once");
+            lane.in_flight = lane
+                .in_flight
+                .checked_sub(1)
+                .expect("each place is given back once");
         }
     }
 
     fn next(&mut self) -> Option<Key> {
-        [&mut self.sync, &mut self.disk].into_iter().find_map(|lane| {
-            if lane.in_flight >= lane.in_flight_max {
-                return None;
-            }
-            let key = lane.waiting.pop_front()?;
-            lane.in_flight += 1;
-            Some(key)
-        })
+        [&mut self.sync, &mut self.disk]
+            .into_iter()
+            .find_map(|lane| {
+                if lane.in_flight >= lane.in_flight_max {
+                    return None;
+                }
+                let key = lane.waiting.pop_front()?;
+                lane.in_flight += 1;
+                Some(key)
+            })
     }
 }
 
@@ -264,7 +300,10 @@ pub(in crate::ring) struct Operation {
 
 impl Operation {
     pub(in crate::ring) fn new(ring: Rc<Ring>, key: Key) -> Self {
-        Self { ring, key: Some(key) }
+        Self {
+            ring,
+            key: Some(key),
+        }
     }
 
     /// The answer of a one-shot operation; else notes `task`, which is polled when it has come. Not to be called again
@@ -280,14 +319,23 @@ impl Operation {
         let mut entry = table.remove(key.index as usize);
         drop(table);
         self.key = None;
-        let (result, flags) = entry.results.pop_front().expect("a finished operation has a result");
+        let (result, flags) = entry
+            .results
+            .pop_front()
+            .expect("a finished operation has a result");
         let payload = std::mem::replace(&mut entry.payload, Payload::Nothing);
-        Poll::Ready(Completion { result, flags, payload })
+        Poll::Ready(Completion {
+            result,
+            flags,
+            payload,
+        })
     }
 
     /// The next answer of a multishot operation; `None` after its last one.
     pub(in crate::ring) fn poll_next(&mut self, task: TaskId) -> Poll<Option<i32>> {
-        let Some(key) = self.key else { return Poll::Ready(None) };
+        let Some(key) = self.key else {
+            return Poll::Ready(None);
+        };
         let mut table = self.ring.operations().table.borrow_mut();
         let entry = &mut table[key.index as usize];
         if let Some((result, _)) = entry.results.pop_front() {
@@ -310,8 +358,13 @@ impl Drop for Operation {
         let Some(key) = self.key.take() else { return };
         let mut table = self.ring.operations().table.borrow_mut();
         // Gone where `leak` has emptied the table.
-        let Some(entry) = table.get_mut(key.index as usize) else { return };
-        assert_eq!(entry.generation, key.generation, "a handle outlived its operation");
+        let Some(entry) = table.get_mut(key.index as usize) else {
+            return;
+        };
+        assert_eq!(
+            entry.generation, key.generation,
+            "a handle outlived its operation"
+        );
         entry.abandoned = true;
         let results = std::mem::take(&mut entry.results);
         let makes_descriptor = entry.makes_descriptor;

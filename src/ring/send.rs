@@ -29,7 +29,7 @@ pub(in crate::ring) struct Sender {
 }
 
 /// A cold piece of the first part of a [`SendQueue`], on its way. Dropped in the middle, its pipe is never used again.
-pub struct LoadedPipe(Stage);
+pub(in crate::ring) struct LoadedPipe(Stage);
 
 enum Stage {
     /// The ring moves file pages into a pipe or reads them into a buffer.
@@ -48,7 +48,12 @@ enum Step {
 
 impl Sender {
     pub(in crate::ring) fn new(io: Io, ring: Rc<Ring>, socket: Rc<Descriptor>) -> Self {
-        Self { io, ring, socket, writable: RefCell::new(None) }
+        Self {
+            io,
+            ring,
+            socket,
+            writable: RefCell::new(None),
+        }
     }
 
     /// See [`crate::ring::io::Stream::poll_send`].
@@ -72,7 +77,8 @@ impl Sender {
                 Ok(Step::Again) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let request = Request::poll(&self.socket, libc::POLLOUT);
-                    *self.writable.borrow_mut() = Some(self.ring.start(request, self.io.current_task()));
+                    *self.writable.borrow_mut() =
+                        Some(self.ring.start(request, self.io.current_task()));
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -119,9 +125,15 @@ impl Sender {
                 queue.pipe = None;
                 let count = match done.count() {
                     // Shorter than its part says.
-                    Ok(0) => return Poll::Ready(Err(io::Error::from(io::ErrorKind::UnexpectedEof))),
+                    Ok(0) => {
+                        return Poll::Ready(Err(io::Error::from(io::ErrorKind::UnexpectedEof)));
+                    }
                     Ok(count) => count,
-                    Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => 0,
+                    Err(error)
+                        if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) =>
+                    {
+                        0
+                    }
                     Err(error) => return Poll::Ready(Err(error)),
                 };
                 queue.pipe = match done.payload {
@@ -168,7 +180,12 @@ impl Sender {
 
     /// Sends pages that are in memory; where they are not, has the ring load a piece.
     fn send_hot(&self, queue: &mut SendQueue, budget: usize) -> io::Result<Step> {
-        let Part::File { file, position_bytes, len_bytes } = &queue.parts[0] else {
+        let Part::File {
+            file,
+            position_bytes,
+            len_bytes,
+        } = &queue.parts[0]
+        else {
             unreachable!("the caller looked at the part")
         };
         let file = match file {
@@ -180,9 +197,14 @@ impl Sender {
         let position = position_bytes + queue.sent_bytes;
         if queue.resident_bytes <= queue.sent_bytes {
             let probed_bytes = rest_bytes.min(PROBE_BYTES);
-            let hot = self.ring.has(RingMask::SENDFILE) && is_resident(&self.ring, file.fd(), position, probed_bytes);
+            let hot = self.ring.has(RingMask::SENDFILE)
+                && is_resident(&self.ring, file.fd(), position, probed_bytes);
             if !hot {
-                queue.pipe = Some(LoadedPipe(Stage::Loading(self.load(file, position, probed_bytes)?)));
+                queue.pipe = Some(LoadedPipe(Stage::Loading(self.load(
+                    file,
+                    position,
+                    probed_bytes,
+                )?)));
                 return Ok(Step::Again);
             }
             queue.resident_bytes = queue.sent_bytes + probed_bytes;
@@ -195,16 +217,31 @@ impl Sender {
     }
 
     /// Starts to bring a cold piece in.
-    fn load(&self, file: &Rc<Descriptor>, position_bytes: u64, len_bytes: u64) -> io::Result<Operation> {
+    fn load(
+        &self,
+        file: &Rc<Descriptor>,
+        position_bytes: u64,
+        len_bytes: u64,
+    ) -> io::Result<Operation> {
         let len = usize::try_from(len_bytes).unwrap_or(usize::MAX);
         let request = if self.ring.has(RingMask::SPLICE) {
             let mut pipe = self.ring.pipes.take()?;
             let count = len.min(pipe.capacity_bytes());
             // Until the completion says how much.
             pipe.set_residue(count);
-            Request::fill_pipe(file, pipe, position_bytes, u32::try_from(count).unwrap_or(u32::MAX))
+            Request::fill_pipe(
+                file,
+                pipe,
+                position_bytes,
+                u32::try_from(count).unwrap_or(u32::MAX),
+            )
         } else {
-            Request::read(file, self.io.buffer(len.min(COLD_READ_BYTES)), 0, position_bytes)
+            Request::read(
+                file,
+                self.io.buffer(len.min(COLD_READ_BYTES)),
+                0,
+                position_bytes,
+            )
         };
         Ok(self.ring.start(request, self.io.current_task()))
     }
@@ -213,7 +250,10 @@ impl Sender {
 /// Takes `count` sent bytes off the front of the queue.
 fn advance(queue: &mut SendQueue, count: usize) {
     let count = count as u64;
-    queue.queued_bytes = queue.queued_bytes.checked_sub(count).expect("no more was sent than queued");
+    queue.queued_bytes = queue
+        .queued_bytes
+        .checked_sub(count)
+        .expect("no more was sent than queued");
     queue.sent_bytes += count;
     while let Some(part) = queue.parts.front() {
         let len_bytes = match part {
@@ -238,3 +278,168 @@ const SLICES_MAX: usize = 16;
 const PROBE_BYTES: u64 = 1 << 20;
 /// As cold pieces are read where the ring cannot splice.
 const COLD_READ_BYTES: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::core::tests::{masks, run_alone};
+    use crate::ring::io::{Listener, OpenHow, Stream};
+    use std::future::poll_fn;
+
+    /// Two ends of a connection on the loopback, both on this core.
+    pub(in crate::ring) async fn pair(io: &Io) -> (Stream, Stream) {
+        let listener: Listener = io.listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let near = io.connect(listener.local_address()).await.unwrap();
+        let far = poll_fn(|_| listener.poll_accept()).await.unwrap();
+        (near, far)
+    }
+
+    #[allow(clippy::disallowed_types)]
+    fn drop_from_cache(path: &std::path::Path) {
+        use std::os::fd::AsRawFd;
+        let file = std::fs::File::open(path).unwrap();
+        file.sync_all().unwrap();
+        syscall::drop_from_cache(file.as_raw_fd());
+    }
+
+    fn byte_at(at: u64) -> u8 {
+        (at % 253) as u8 ^ (at >> 12) as u8
+    }
+
+    #[test]
+    fn parts_arrive_whole_hot_and_cold_to_a_slow_reader() {
+        const FILE_BYTES: u64 = 5 << 20;
+        for mask in masks() {
+            for cold in [false, true] {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("x");
+                run_alone(mask, move |io| async move {
+                    let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
+                    let bytes = (0..FILE_BYTES).map(byte_at).collect();
+                    file.write_at(Buffer::from_vec(bytes), 0).await.0.unwrap();
+                    if cold {
+                        drop_from_cache(&path);
+                    }
+                    let mut queue = SendQueue::default();
+                    let mut want: Vec<u8> = Vec::new();
+                    for (position_bytes, len_bytes) in [
+                        (0, 1),
+                        (1, 4095),
+                        (4096, 65536),
+                        (3, FILE_BYTES - 5),
+                        (777, 2 << 20),
+                    ] {
+                        queue.push(Part::Bytes(vec![9; 10]));
+                        queue.push(Part::Bytes(vec![8; 3]));
+                        queue.push(Part::File {
+                            file: file.clone(),
+                            position_bytes,
+                            len_bytes,
+                        });
+                        want.extend([9; 10]);
+                        want.extend([8; 3]);
+                        want.extend((position_bytes..position_bytes + len_bytes).map(byte_at));
+                    }
+                    queue.push(Part::Bytes(vec![5; 3 << 20]));
+                    want.extend(vec![5; 3 << 20]);
+                    assert_eq!(queue.queued_bytes(), want.len() as u64);
+                    let (near, far) = pair(&io).await;
+                    io.spawn(async move {
+                        poll_fn(|_| near.poll_send(&mut queue)).await.unwrap();
+                        assert_eq!(queue.queued_bytes(), 0);
+                    });
+                    let mut got = Vec::new();
+                    loop {
+                        let buffer = poll_fn(|_| far.poll_receive()).await.unwrap();
+                        if buffer.is_empty() {
+                            break;
+                        }
+                        got.extend_from_slice(&buffer);
+                        drop(buffer);
+                        if got.len() % 7 == 0 {
+                            io.sleep_ms(1).await;
+                        }
+                    }
+                    assert_eq!(got.len(), want.len(), "mask {mask}, cold {cold}");
+                    assert!(got == want, "mask {mask}, cold {cold}: bytes differ");
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_shorter_than_its_part_ends_the_stream() {
+        for mask in masks() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("x");
+            run_alone(mask, move |io| async move {
+                let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
+                file.write_at(Buffer::from_vec(vec![1; 1000]), 0)
+                    .await
+                    .0
+                    .unwrap();
+                let (near, _far) = pair(&io).await;
+                let mut queue = SendQueue::default();
+                queue.push(Part::File {
+                    file,
+                    position_bytes: 500,
+                    len_bytes: 5000,
+                });
+                let sent = poll_fn(|_| near.poll_send(&mut queue)).await;
+                assert_eq!(
+                    sent.unwrap_err().kind(),
+                    io::ErrorKind::UnexpectedEof,
+                    "mask {mask}"
+                );
+            });
+        }
+    }
+
+    #[test]
+    fn streams_dropped_in_the_middle_of_a_cold_part_leave_no_pipe() {
+        for mask in masks() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("x");
+            run_alone(mask, move |io| async move {
+                let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
+                let bytes = (0..4_u64 << 20).map(byte_at).collect();
+                file.write_at(Buffer::from_vec(bytes), 0).await.0.unwrap();
+                for round in 0..12 {
+                    drop_from_cache(&path);
+                    let (near, far) = pair(&io).await;
+                    let mut queue = SendQueue::default();
+                    queue.push(Part::File {
+                        file: file.clone(),
+                        position_bytes: 0,
+                        len_bytes: 4 << 20,
+                    });
+                    io.spawn(async move {
+                        // Full before the end: nobody reads.
+                        let _ = poll_fn(|_| near.poll_send(&mut queue)).await;
+                    });
+                    if round % 3 > 0 {
+                        io.sleep_ms(round % 3).await;
+                    }
+                    drop(far);
+                }
+                // A later stream gets its own bytes and no others'.
+                let (near, far) = pair(&io).await;
+                let mut queue = SendQueue::default();
+                queue.push(Part::File {
+                    file,
+                    position_bytes: 1 << 20,
+                    len_bytes: 1 << 20,
+                });
+                io.spawn(async move { poll_fn(|_| near.poll_send(&mut queue)).await.unwrap() });
+                let (mut buffer, mut filled) = (io.buffer(1 << 20), 0);
+                poll_fn(|_| far.poll_receive_into(&mut buffer, &mut filled))
+                    .await
+                    .unwrap();
+                assert!(
+                    (0..1_u64 << 20).all(|at| buffer[at as usize] == byte_at((1 << 20) + at)),
+                    "mask {mask}"
+                );
+            });
+        }
+    }
+}
