@@ -40,21 +40,9 @@ impl Buffer {
         Self::with_home(bytes.into_boxed_slice(), None, 0)
     }
 
-    pub(in crate::ring) fn with_home(
-        bytes: Box<[u8]>,
-        home: Option<Weak<dyn Home>>,
-        number: u16,
-    ) -> Self {
+    pub(in crate::ring) fn with_home(bytes: Box<[u8]>, home: Option<Weak<dyn Home>>, number: u16) -> Self {
         let end = bytes.len();
-        Self {
-            memory: Rc::new(Memory {
-                bytes: UnsafeCell::new(bytes),
-                home,
-                number,
-            }),
-            start: 0,
-            end,
-        }
+        Self { memory: Rc::new(Memory { bytes: UnsafeCell::new(bytes), home, number }), start: 0, end }
     }
 
     /// Cuts the first `at` bytes off into a buffer of their own; the rest stays in `self`. No copy.
@@ -63,16 +51,8 @@ impl Buffer {
     /// Where `at` is more than the length.
     #[must_use]
     pub fn split_to(&mut self, at: usize) -> Self {
-        assert!(
-            at <= self.len(),
-            "split at {at} of a buffer of {} bytes",
-            self.len()
-        );
-        let front = Self {
-            memory: self.memory.clone(),
-            start: self.start,
-            end: self.start + at,
-        };
+        assert!(at <= self.len(), "split at {at} of a buffer of {} bytes", self.len());
+        let front = Self { memory: self.memory.clone(), start: self.start, end: self.start + at };
         self.start += at;
         front
     }
@@ -87,11 +67,7 @@ impl Buffer {
     /// # Panics
     /// Where `count` is more than the length.
     pub fn advance(&mut self, count: usize) {
-        assert!(
-            count <= self.len(),
-            "advance by {count} in a buffer of {} bytes",
-            self.len()
-        );
+        assert!(count <= self.len(), "advance by {count} in a buffer of {} bytes", self.len());
         self.start += count;
     }
 
@@ -155,10 +131,7 @@ impl BufferPool {
     /// An empty pool.
     pub fn new(kept_bytes_max: usize) -> Rc<Self> {
         Rc::new(Self {
-            idle: RefCell::new(Idle {
-                classes: std::array::from_fn(|_| Vec::new()),
-                kept_bytes: 0,
-            }),
+            idle: RefCell::new(Idle { classes: std::array::from_fn(|_| Vec::new()), kept_bytes: 0 }),
             kept_bytes_max,
         })
     }
@@ -251,11 +224,7 @@ mod tests {
         drop(held);
         assert_eq!(pool.kept_bytes(), 8192);
         drop(pool.take(64 << 20));
-        assert_eq!(
-            pool.kept_bytes(),
-            8192,
-            "larger than the largest class: not kept"
-        );
+        assert_eq!(pool.kept_bytes(), 8192, "larger than the largest class: not kept");
     }
 
     #[test]

@@ -106,11 +106,7 @@ pub enum RunError {
 ///
 /// # Errors
 /// Where the thread cannot be pinned, or the kernel refuses the ring.
-pub fn run<T, F>(
-    options: CoreOptions,
-    seat: CoreSeat,
-    main: impl FnOnce(Io) -> F,
-) -> Result<T, RunError>
+pub fn run<T, F>(options: CoreOptions, seat: CoreSeat, main: impl FnOnce(Io) -> F) -> Result<T, RunError>
 where
     T: 'static,
     F: Future<Output = T> + 'static,
@@ -130,22 +126,11 @@ where
     let (future, answered) = (main(io.clone()), answer.clone());
     io.spawn(async move { *answered.borrow_mut() = Some(future.await) });
     // Threads without a ring wake this core by an eventfd, which the ring reads.
-    let event = ring
-        .share_event(event_fd)
-        .map_err(|error| RunError::Ring { core, error })?;
+    let event = ring.share_event(event_fd).map_err(|error| RunError::Ring { core, error })?;
     let (own_io, own_ring) = (io.clone(), ring.clone());
-    io.spawn(async move {
-        while own_ring
-            .call(&own_io, Request::read_event(&event))
-            .await
-            .result
-            >= 0
-        {}
-    });
+    io.spawn(async move { while own_ring.call(&own_io, Request::read_event(&event)).await.result >= 0 {} });
     let failed = |error| RunError::Turn { core, error };
-    turns
-        .run_until(|| answer.borrow().is_some())
-        .map_err(failed)?;
+    turns.run_until(|| answer.borrow().is_some()).map_err(failed)?;
 
     // Destructors of tasks may start tasks; those are dropped too.
     while io.executor().task_count() > 0 {
@@ -159,9 +144,7 @@ where
         own_io.sleep_ms(drain_ms_max).await;
         own_gave_up.set(true);
     });
-    turns
-        .run_until(|| ring.operations().count() == 0 || gave_up.get())
-        .map_err(failed)?;
+    turns.run_until(|| ring.operations().count() == 0 || gave_up.get()).map_err(failed)?;
     io.executor().clear();
     if gave_up.get() {
         tracing::warn!(
@@ -188,21 +171,12 @@ pub(in crate::ring) mod tests {
         main: impl FnOnce(Io) -> F,
     ) -> T {
         let mesh = CoreMesh::new(1).unwrap();
-        run(
-            CoreOptions {
-                ring_mask,
-                ..CoreOptions::default()
-            },
-            mesh.seat(0),
-            main,
-        )
-        .unwrap()
+        run(CoreOptions { ring_mask, ..CoreOptions::default() }, mesh.seat(0), main).unwrap()
     }
 
     /// No feature hidden, and each one alone.
     pub(in crate::ring) fn masks() -> impl Iterator<Item = RingMask> {
-        std::iter::once(RingMask::NONE)
-            .chain(RingMask::NAMES.into_iter().map(|(_, feature)| feature))
+        std::iter::once(RingMask::NONE).chain(RingMask::NAMES.into_iter().map(|(_, feature)| feature))
     }
 
     #[test]
@@ -231,10 +205,7 @@ pub(in crate::ring) mod tests {
     fn threads_and_cores_wake_a_sleeping_core() {
         for mask in masks() {
             let mesh = CoreMesh::new(2).unwrap();
-            let options = CoreOptions {
-                ring_mask: mask,
-                ..CoreOptions::default()
-            };
+            let options = CoreOptions { ring_mask: mask, ..CoreOptions::default() };
             let (sender, receiver) = std::sync::mpsc::channel::<u32>();
             let (asleep, is_asleep) = std::sync::mpsc::channel::<()>();
             let (first, second) = (mesh.seat(0), mesh.seat(1));
@@ -263,11 +234,7 @@ pub(in crate::ring) mod tests {
                             // After the last word nobody listens any more.
                             let _ = asleep.send(());
                         }
-                        if got.len() == 2 {
-                            Poll::Ready(())
-                        } else {
-                            Poll::Pending
-                        }
+                        if got.len() == 2 { Poll::Ready(()) } else { Poll::Pending }
                     })
                     .await;
                     got
@@ -284,11 +251,7 @@ pub(in crate::ring) mod tests {
             let before = io.turn_stats();
             io.sleep_ms(100).await;
             let after = io.turn_stats();
-            assert!(
-                after.turns - before.turns <= 3,
-                "{} turns in 100 ms of nothing",
-                after.turns - before.turns
-            );
+            assert!(after.turns - before.turns <= 3, "{} turns in 100 ms of nothing", after.turns - before.turns);
         });
     }
 }

@@ -18,18 +18,12 @@ pub(in crate::ring) struct Descriptor {
 impl Descriptor {
     /// A file: closing one may write to a disk (an unlinked file frees its blocks), so the ring does that.
     pub(in crate::ring) fn of_file(fd: RawFd, ring: &Rc<Ring>) -> Rc<Self> {
-        Rc::new(Self {
-            fd,
-            closer: Rc::downgrade(ring),
-        })
+        Rc::new(Self { fd, closer: Rc::downgrade(ring) })
     }
 
     /// A socket, a pipe or an eventfd.
     pub(in crate::ring) fn of_socket(fd: RawFd) -> Rc<Self> {
-        Rc::new(Self {
-            fd,
-            closer: Weak::new(),
-        })
+        Rc::new(Self { fd, closer: Weak::new() })
     }
 
     /// The number, valid while this lives.

@@ -22,11 +22,7 @@ pub struct UringFile {
 
 impl UringFile {
     pub(in crate::ring) fn new(io: Io, ring: Rc<Ring>, descriptor: Rc<Descriptor>) -> Self {
-        Self {
-            io,
-            ring,
-            descriptor,
-        }
+        Self { io, ring, descriptor }
     }
 
     pub(in crate::ring) fn descriptor(&self) -> &Rc<Descriptor> {
@@ -53,13 +49,7 @@ impl UringFile {
         }
         while filled < buffer.len() {
             let at = position_bytes + filled as u64;
-            let done = self
-                .ring
-                .call(
-                    &self.io,
-                    Request::read(&self.descriptor, buffer, filled, at),
-                )
-                .await;
+            let done = self.ring.call(&self.io, Request::read(&self.descriptor, buffer, filled, at)).await;
             let count = done.count();
             buffer = buffer_of(done.payload);
             match count {
@@ -77,11 +67,7 @@ impl UringFile {
     /// Small writes are plain calls: ext4 hands each buffered write of a ring to a worker, at twice the CPU. A plain call
     /// waits when the kernel throttles whoever dirties pages faster than the disk takes them. So after a call that took
     /// longer than [`SLOW_WRITE_NS`], writes go through the ring for [`THROTTLED_NS`]: then a worker waits, not the core.
-    pub(in crate::ring) async fn write_at(
-        &self,
-        mut buffer: Buffer,
-        position_bytes: u64,
-    ) -> (io::Result<()>, Buffer) {
+    pub(in crate::ring) async fn write_at(&self, mut buffer: Buffer, position_bytes: u64) -> (io::Result<()>, Buffer) {
         let mut written = 0;
         if buffer.len() <= INLINE_BYTES_MAX && self.ring.has(RingMask::INLINE_WRITE) {
             let before = self.io.now();
@@ -96,26 +82,15 @@ impl UringFile {
                 }
                 let after = self.io.now();
                 if after.since(before) > SLOW_WRITE_NS {
-                    self.ring
-                        .writes_throttled_until
-                        .set(after.plus_us(THROTTLED_NS / 1000));
-                    tracing::debug!(
-                        elapsed_us = after.since(before) / 1000,
-                        "writes are slow: through the ring"
-                    );
+                    self.ring.writes_throttled_until.set(after.plus_us(THROTTLED_NS / 1000));
+                    tracing::debug!(elapsed_us = after.since(before) / 1000, "writes are slow: through the ring");
                 }
                 return (Ok(()), buffer);
             }
         }
         while written < buffer.len() {
             let at = position_bytes + written as u64;
-            let done = self
-                .ring
-                .call(
-                    &self.io,
-                    Request::write(&self.descriptor, buffer, written, at),
-                )
-                .await;
+            let done = self.ring.call(&self.io, Request::write(&self.descriptor, buffer, written, at)).await;
             let count = done.count();
             buffer = buffer_of(done.payload);
             match count {
@@ -129,34 +104,20 @@ impl UringFile {
     }
 
     pub(in crate::ring) async fn sync_data(&self) -> io::Result<()> {
-        self.ring
-            .call(&self.io, Request::sync(&self.descriptor, true))
-            .await
-            .count()
-            .map(drop)
+        self.ring.call(&self.io, Request::sync(&self.descriptor, true)).await.count().map(drop)
     }
 
     pub(in crate::ring) async fn set_len(&self, len_bytes: u64) -> io::Result<()> {
         if self.ring.has(RingMask::FTRUNCATE) {
-            return self
-                .ring
-                .call(&self.io, Request::truncate(&self.descriptor, len_bytes))
-                .await
-                .count()
-                .map(drop);
+            return self.ring.call(&self.io, Request::truncate(&self.descriptor, len_bytes)).await.count().map(drop);
         }
         // The helper gets a descriptor of its own, so that this one may be closed meanwhile.
         let own = syscall::duplicate(self.descriptor.fd())?;
-        self.ring
-            .help(&self.io, move || syscall::truncate(&own, len_bytes))
-            .await?
+        self.ring.help(&self.io, move || syscall::truncate(&own, len_bytes)).await?
     }
 
     pub(in crate::ring) async fn len(&self) -> io::Result<u64> {
-        let done = self
-            .ring
-            .call(&self.io, Request::status(&self.descriptor))
-            .await;
+        let done = self.ring.call(&self.io, Request::status(&self.descriptor)).await;
         done.count()?;
         match done.payload {
             Payload::Status(status) => Ok(status.stx_size),
@@ -198,10 +159,7 @@ mod tests {
             run_alone(mask, |io| async move {
                 let dir = base.join("a");
                 io.create_dir(&dir).await.unwrap();
-                assert_eq!(
-                    io.create_dir(&dir).await.unwrap_err().kind(),
-                    io::ErrorKind::AlreadyExists
-                );
+                assert_eq!(io.create_dir(&dir).await.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
                 let path = dir.join("x");
                 let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
                 let again = io.open(&path, OpenHow::CreateNew).await.err().unwrap();
@@ -210,19 +168,13 @@ mod tests {
                 assert_eq!(missing.kind(), io::ErrorKind::NotFound);
                 for (len, position) in [(10, 0), (100_000, 10), (3_000_000, 100_010)] {
                     let bytes: Vec<u8> = (0..len).map(|at| ((position + at) % 251) as u8).collect();
-                    file.write_at(Buffer::from_vec(bytes), position as u64)
-                        .await
-                        .0
-                        .unwrap();
+                    file.write_at(Buffer::from_vec(bytes), position as u64).await.0.unwrap();
                 }
                 file.sync_data().await.unwrap();
                 assert_eq!(file.len().await.unwrap(), 3_100_010);
-                for (position, len, want) in [
-                    (0_usize, 10_usize, 10_usize),
-                    (5, 200_000, 200_000),
-                    (3_100_000, 100, 10),
-                    (4_000_000, 1, 0),
-                ] {
+                for (position, len, want) in
+                    [(0_usize, 10_usize, 10_usize), (5, 200_000, 200_000), (3_100_000, 100, 10), (4_000_000, 1, 0)]
+                {
                     let (count, buffer) = file.read_at(io.buffer(len), position as u64).await;
                     assert_eq!(count.unwrap(), want, "mask {mask}, at {position}");
                     assert!(
@@ -235,20 +187,12 @@ mod tests {
                 drop(file);
                 io.rename(&path, &dir.join("z")).await.unwrap();
                 io.sync_dir(&dir).await.unwrap();
-                replace_file(&io, &dir.join("b"), vec![1, 2, 3])
-                    .await
-                    .unwrap();
+                replace_file(&io, &dir.join("b"), vec![1, 2, 3]).await.unwrap();
                 assert_eq!(read_file(&io, &dir.join("b"), 3).await.unwrap(), [1, 2, 3]);
                 let listed = io.read_dir(&dir).await.unwrap();
-                let names: Vec<_> = listed
-                    .iter()
-                    .map(|entry| (entry.name.as_str(), entry.len_bytes))
-                    .collect();
+                let names: Vec<_> = listed.iter().map(|entry| (entry.name.as_str(), entry.len_bytes)).collect();
                 assert_eq!(names, [("b", 3), ("z", 7)], "mask {mask}");
-                assert_eq!(
-                    io.remove_file(&dir.join("none")).await.unwrap_err().kind(),
-                    io::ErrorKind::NotFound
-                );
+                assert_eq!(io.remove_file(&dir.join("none")).await.unwrap_err().kind(), io::ErrorKind::NotFound);
                 io.remove_file(&dir.join("b")).await.unwrap();
                 io.remove_file(&dir.join("z")).await.unwrap();
                 io.remove_dir(&dir).await.unwrap();
@@ -260,18 +204,14 @@ mod tests {
     /// Polls `future` once, in the task that runs, and drops it there.
     fn poll_and_drop(future: impl Future) {
         let mut future = Box::pin(future);
-        let _ = future
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()));
+        let _ = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     }
 
     /// Descriptors of this process that lead to `path` (other tests of the process open and close their own).
     #[allow(clippy::disallowed_methods)]
     fn open_under(path: &std::path::Path) -> usize {
         let all = std::fs::read_dir("/proc/self/fd").unwrap();
-        all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
-            .filter(|at| at.starts_with(path))
-            .count()
+        all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()).filter(|at| at.starts_with(path)).count()
     }
 
     #[test]
@@ -282,18 +222,13 @@ mod tests {
             run_alone(mask, |io| async move {
                 let path = base.join("x");
                 let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
-                file.write_at(Buffer::from_vec(vec![7; 1 << 20]), 0)
-                    .await
-                    .0
-                    .unwrap();
+                file.write_at(Buffer::from_vec(vec![7; 1 << 20]), 0).await.0.unwrap();
                 for round in 0..20_usize {
                     poll_and_drop(io.open(&path, OpenHow::Read));
                     poll_and_drop(io.open(&base.join(format!("n{round}")), OpenHow::CreateNew));
                     poll_and_drop(io.create_dir(&base.join(format!("d{round}"))));
                     poll_and_drop(file.read_at(io.buffer(1 << 20), 0));
-                    poll_and_drop(
-                        file.write_at(Buffer::from_vec(vec![7; 300_000]), 100 + round as u64),
-                    );
+                    poll_and_drop(file.write_at(Buffer::from_vec(vec![7; 300_000]), 100 + round as u64));
                     poll_and_drop(file.sync_data());
                     poll_and_drop(file.len());
                     poll_and_drop(file.set_len(1 << 20));
@@ -324,31 +259,25 @@ mod tests {
     fn more_operations_than_fit_wait_for_their_turn() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        run_alone(
-            RingMask::READ_NOWAIT.with(RingMask::INLINE_WRITE),
-            |io| async move {
-                let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
-                let left = Rc::new(std::cell::Cell::new(3000));
-                for at in 0..3000_u64 {
-                    let (io, file, left) = (io.clone(), file.clone(), left.clone());
-                    io.clone().spawn(async move {
-                        file.write_at(Buffer::from_vec(vec![at as u8; 16]), at * 16)
-                            .await
-                            .0
-                            .unwrap();
-                        if at % 500 == 0 {
-                            file.sync_data().await.unwrap();
-                        }
-                        let (count, buffer) = file.read_at(io.buffer(16), at * 16).await;
-                        assert_eq!((count.unwrap(), &*buffer), (16, &[at as u8; 16][..]));
-                        left.set(left.get() - 1);
-                    });
-                }
-                while left.get() > 0 {
-                    io.sleep_ms(1).await;
-                }
-            },
-        );
+        run_alone(RingMask::READ_NOWAIT.with(RingMask::INLINE_WRITE), |io| async move {
+            let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
+            let left = Rc::new(std::cell::Cell::new(3000));
+            for at in 0..3000_u64 {
+                let (io, file, left) = (io.clone(), file.clone(), left.clone());
+                io.clone().spawn(async move {
+                    file.write_at(Buffer::from_vec(vec![at as u8; 16]), at * 16).await.0.unwrap();
+                    if at % 500 == 0 {
+                        file.sync_data().await.unwrap();
+                    }
+                    let (count, buffer) = file.read_at(io.buffer(16), at * 16).await;
+                    assert_eq!((count.unwrap(), &*buffer), (16, &[at as u8; 16][..]));
+                    left.set(left.get() - 1);
+                });
+            }
+            while left.get() > 0 {
+                io.sleep_ms(1).await;
+            }
+        });
     }
 
     #[test]
@@ -361,10 +290,7 @@ mod tests {
             for _ in 0..10 {
                 let (io, file) = (io.clone(), file.clone());
                 io.spawn(async move {
-                    file.write_at(Buffer::from_vec(vec![1; 4 << 20]), 0)
-                        .await
-                        .0
-                        .unwrap();
+                    file.write_at(Buffer::from_vec(vec![1; 4 << 20]), 0).await.0.unwrap();
                     std::future::poll_fn(|_| Poll::<()>::Pending).await;
                 });
             }

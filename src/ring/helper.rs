@@ -27,9 +27,7 @@ impl Helper {
     /// Starts the thread; `notifier` wakes the core at each answer.
     pub(in crate::ring) fn start(notifier: Notifier) -> io::Result<Self> {
         let (jobs, waiting) = mpsc::sync_channel::<Job>(JOBS_MAX);
-        std::thread::Builder::new()
-            .name("helper".to_owned())
-            .spawn(move || waiting.iter().for_each(|job| job()))?;
+        std::thread::Builder::new().name("helper".to_owned()).spawn(move || waiting.iter().for_each(|job| job()))?;
         Ok(Self { jobs, notifier })
     }
 
@@ -45,9 +43,7 @@ impl Helper {
             let _ = sender.send(job());
             notifier.notify();
         });
-        self.jobs
-            .try_send(job)
-            .map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
+        self.jobs.try_send(job).map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
         Ok(Answer { receiver })
     }
 }
@@ -58,9 +54,7 @@ impl<T> Answer<T> {
         match self.receiver.try_recv() {
             Ok(answer) => Poll::Ready(Ok(answer)),
             Err(mpsc::TryRecvError::Empty) => Poll::Pending,
-            Err(mpsc::TryRecvError::Disconnected) => {
-                Poll::Ready(Err(io::Error::from(io::ErrorKind::BrokenPipe)))
-            }
+            Err(mpsc::TryRecvError::Disconnected) => Poll::Ready(Err(io::Error::from(io::ErrorKind::BrokenPipe))),
         }
     }
 }
@@ -78,11 +72,7 @@ pub(in crate::ring) fn read_dir(path: &Path) -> io::Result<Vec<DirEntry>> {
         entries.push(DirEntry {
             name: entry.file_name().to_string_lossy().into_owned(),
             is_dir: metadata.is_dir(),
-            len_bytes: if metadata.is_file() {
-                metadata.len()
-            } else {
-                0
-            },
+            len_bytes: if metadata.is_file() { metadata.len() } else { 0 },
         });
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));

@@ -9,13 +9,7 @@ use crate::ring::mesh::Notifier;
 /// Makes an inbox of `messages_max` places; `notifier` is of the core that will read it.
 pub fn inbox<T: Send>(messages_max: usize, notifier: Notifier) -> (Outbox<T>, Inbox<T>) {
     let (sender, receiver) = mpsc::sync_channel(messages_max);
-    (
-        Outbox {
-            sender,
-            notice: NoticeAtEnd(notifier),
-        },
-        Inbox { receiver },
-    )
+    (Outbox { sender, notice: NoticeAtEnd(notifier) }, Inbox { receiver })
 }
 
 /// A thread's end: never waits.
@@ -35,10 +29,7 @@ impl Drop for NoticeAtEnd {
 
 impl<T> Clone for Outbox<T> {
     fn clone(&self) -> Self {
-        Self {
-            sender: self.sender.clone(),
-            notice: NoticeAtEnd(self.notice.0.clone()),
-        }
+        Self { sender: self.sender.clone(), notice: NoticeAtEnd(self.notice.0.clone()) }
     }
 }
 

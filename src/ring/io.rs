@@ -64,9 +64,7 @@ impl Io {
             pool: BufferPool::new(pool_bytes_max),
             driver,
         };
-        Self {
-            core: Rc::new(core),
-        }
+        Self { core: Rc::new(core) }
     }
 
     #[cfg(feature = "sim")]
@@ -125,10 +123,7 @@ impl Io {
 
     /// Waits until the clock has reached `deadline`.
     pub async fn sleep_until(&self, deadline: Nanos) {
-        let mut timer = TimerGuard {
-            io: self,
-            timer: None,
-        };
+        let mut timer = TimerGuard { io: self, timer: None };
         poll_fn(|_| {
             if self.now() >= deadline {
                 return Poll::Ready(());
@@ -161,10 +156,7 @@ impl Io {
 
     /// Sets a deadline for the current task and returns at once; the guard takes it back when dropped.
     pub fn wake_at(&self, deadline: Nanos) -> WakeAt {
-        WakeAt {
-            io: self.clone(),
-            timer: Some(self.core.timers.set(deadline, self.current_task())),
-        }
+        WakeAt { io: self.clone(), timer: Some(self.core.timers.set(deadline, self.current_task())) }
     }
 
     /// Memory of exactly `len` bytes from this core's pool; its contents are arbitrary.
@@ -333,11 +325,7 @@ pub enum File {
 impl File {
     /// Reads at `position_bytes` until the buffer is full or the file ends; says how many bytes were read.
     /// What the page cache has comes without a wait, the rest through the ring.
-    pub async fn read_at(
-        &self,
-        buffer: Buffer,
-        position_bytes: u64,
-    ) -> (io::Result<usize>, Buffer) {
+    pub async fn read_at(&self, buffer: Buffer, position_bytes: u64) -> (io::Result<usize>, Buffer) {
         drive!(self, File, file => file.read_at(buffer, position_bytes).await)
     }
 
@@ -417,11 +405,7 @@ impl Stream {
 
     /// Fills `buffer[*filled..]` straight from the socket, for frames larger than a receive buffer. Ready when it is
     /// full, or with `UnexpectedEof`. Takes at most the turn's budget at once.
-    pub fn poll_receive_into(
-        &self,
-        buffer: &mut Buffer,
-        filled: &mut usize,
-    ) -> Poll<io::Result<()>> {
+    pub fn poll_receive_into(&self, buffer: &mut Buffer, filled: &mut usize) -> Poll<io::Result<()>> {
         drive!(self, Stream, stream => stream.poll_receive_into(buffer, filled))
     }
 
@@ -527,12 +511,7 @@ pub async fn read_file(io: &Io, path: &Path, len_bytes_max: u64) -> io::Result<V
     if len_bytes > len_bytes_max {
         return Err(io::Error::from(io::ErrorKind::FileTooLarge));
     }
-    let (read, buffer) = file
-        .read_at(
-            io.buffer(usize::try_from(len_bytes).unwrap_or(usize::MAX)),
-            0,
-        )
-        .await;
+    let (read, buffer) = file.read_at(io.buffer(usize::try_from(len_bytes).unwrap_or(usize::MAX)), 0).await;
     Ok(buffer[..read?].to_vec())
 }
 

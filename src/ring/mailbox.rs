@@ -28,40 +28,20 @@ pub struct MailboxSeat<Q, R> {
 /// Where `credits` is 0.
 pub fn mesh<Q, R>(count: usize, credits: usize) -> Vec<MailboxSeat<Q, R>> {
     assert!(credits > 0, "a mailbox without credits carries nothing");
-    let mut seats: Vec<MailboxSeat<Q, R>> = (0..count)
-        .map(|core_index| MailboxSeat {
-            core_index,
-            peers: Vec::with_capacity(count),
-        })
-        .collect();
+    let mut seats: Vec<MailboxSeat<Q, R>> =
+        (0..count).map(|core_index| MailboxSeat { core_index, peers: Vec::with_capacity(count) }).collect();
     // Queue ends in the order [from][to].
     let mut ends = Vec::with_capacity(count * count);
     for _ in 0..count * count {
         let (requests_out, requests_in) = RingBuffer::new(credits);
         let (replies_out, replies_in) = RingBuffer::new(credits);
-        ends.push((
-            Some((requests_out, replies_in)),
-            Some((requests_in, replies_out)),
-        ));
+        ends.push((Some((requests_out, replies_in)), Some((requests_in, replies_out))));
     }
     for (own, seat) in seats.iter_mut().enumerate() {
         for other in 0..count {
-            let (requests_out, replies_in) = ends[own * count + other]
-                .0
-                .take()
-                .expect("each end has one owner");
-            let (requests_in, replies_out) = ends[other * count + own]
-                .1
-                .take()
-                .expect("each end has one owner");
-            seat.peers.push(Peer {
-                requests_out,
-                replies_in,
-                requests_in,
-                replies_out,
-                outstanding: 0,
-                credits,
-            });
+            let (requests_out, replies_in) = ends[own * count + other].0.take().expect("each end has one owner");
+            let (requests_in, replies_out) = ends[other * count + own].1.take().expect("each end has one owner");
+            seat.peers.push(Peer { requests_out, replies_in, requests_in, replies_out, outstanding: 0, credits });
         }
     }
     seats
@@ -73,17 +53,9 @@ impl<Q: 'static, R: 'static> MailboxSeat<Q, R> {
     /// # Panics
     /// Where `io` is of another core.
     pub fn bind(self, io: &Io) -> Mailbox<Q, R> {
-        assert_eq!(
-            self.core_index,
-            io.core_index(),
-            "a mailbox of another core"
-        );
+        assert_eq!(self.core_index, io.core_index(), "a mailbox of another core");
         let inner = Rc::new(Inner {
-            state: RefCell::new(State {
-                peers: self.peers,
-                calls: Slab::new(),
-                next_peer: 0,
-            }),
+            state: RefCell::new(State { peers: self.peers, calls: Slab::new(), next_peer: 0 }),
             request_waiters: WaitList::default(),
             credit_waiters: WaitList::default(),
             io: io.clone(),
@@ -110,9 +82,7 @@ pub struct Mailbox<Q, R> {
 
 impl<Q, R> Clone for Mailbox<Q, R> {
     fn clone(&self) -> Self {
-        Self {
-            inner: self.inner.clone(),
-        }
+        Self { inner: self.inner.clone() }
     }
 }
 
@@ -189,26 +159,14 @@ impl<Q, R> ReplyTo<Q, R> {
     /// Answers. Never waits.
     pub fn send(mut self, reply: R) {
         self.sent = true;
-        self.inner.send_reply(
-            self.from,
-            Reply {
-                call: self.call,
-                body: Some(reply),
-            },
-        );
+        self.inner.send_reply(self.from, Reply { call: self.call, body: Some(reply) });
     }
 }
 
 impl<Q, R> Drop for ReplyTo<Q, R> {
     fn drop(&mut self) {
         if !self.sent {
-            self.inner.send_reply(
-                self.from,
-                Reply {
-                    call: self.call,
-                    body: None,
-                },
-            );
+            self.inner.send_reply(self.from, Reply { call: self.call, body: None });
         }
     }
 }
@@ -229,13 +187,8 @@ impl<Q, R> Mailbox<Q, R> {
     /// Where there is no such core.
     pub fn try_call(&self, core: usize, request: Q) -> Result<CallFuture<Q, R>, Full<Q>> {
         let task = self.inner.io.current_task();
-        let call = self
-            .inner
-            .send_request(core, request, Call::Waiting(task))?;
-        Ok(CallFuture {
-            inner: self.inner.clone(),
-            call: Some(call),
-        })
+        let call = self.inner.send_request(core, request, Call::Waiting(task))?;
+        Ok(CallFuture { inner: self.inner.clone(), call: Some(call) })
     }
 
     /// Sends a request whose reply nobody wants; in order with the calls, and under the same credits.
@@ -246,9 +199,7 @@ impl<Q, R> Mailbox<Q, R> {
     /// # Panics
     /// Where there is no such core.
     pub fn try_post(&self, core: usize, request: Q) -> Result<(), Full<Q>> {
-        self.inner
-            .send_request(core, request, Call::Abandoned)
-            .map(drop)
+        self.inner.send_request(core, request, Call::Abandoned).map(drop)
     }
 
     /// Has the current task polled when a credit comes back.
@@ -266,9 +217,7 @@ impl<Q, R> Mailbox<Q, R> {
     pub async fn call(&self, core: usize, request: Q) -> Result<R, Dropped> {
         let mut request = Some(request);
         let call = std::future::poll_fn(|_| {
-            let body = request
-                .take()
-                .expect("a request that was handed back is kept");
+            let body = request.take().expect("a request that was handed back is kept");
             match self.try_call(core, body) {
                 Ok(call) => Poll::Ready(call),
                 Err(Full(body)) => {
@@ -290,23 +239,12 @@ impl<Q, R> Mailbox<Q, R> {
             if let Ok(Request { call, body }) = state.peers[from].requests_in.pop() {
                 state.next_peer = from + 1;
                 drop(state);
-                let reply = ReplyTo {
-                    inner: self.inner.clone(),
-                    from,
-                    call,
-                    sent: false,
-                };
-                return Poll::Ready(Incoming {
-                    from,
-                    request: body,
-                    reply,
-                });
+                let reply = ReplyTo { inner: self.inner.clone(), from, call, sent: false };
+                return Poll::Ready(Incoming { from, request: body, reply });
             }
         }
         drop(state);
-        self.inner
-            .request_waiters
-            .wait(self.inner.io.current_task());
+        self.inner.request_waiters.wait(self.inner.io.current_task());
         Poll::Pending
     }
 }
@@ -344,10 +282,7 @@ impl<Q, R> Inner<Q, R> {
         for peer in peers {
             requests_came |= !peer.requests_in.is_empty();
             while let Ok(Reply { call, body }) = peer.replies_in.pop() {
-                peer.outstanding = peer
-                    .outstanding
-                    .checked_sub(1)
-                    .expect("each reply answers one request");
+                peer.outstanding = peer.outstanding.checked_sub(1).expect("each reply answers one request");
                 credits_came = true;
                 match &mut calls[call] {
                     Call::Abandoned => {
@@ -356,9 +291,7 @@ impl<Q, R> Inner<Q, R> {
                     }
                     waiting => {
                         let before = std::mem::replace(waiting, Call::Answered(body));
-                        let Call::Waiting(task) = before else {
-                            unreachable!("a call is answered once")
-                        };
+                        let Call::Waiting(task) = before else { unreachable!("a call is answered once") };
                         self.io.wake(task);
                     }
                 }
@@ -396,9 +329,7 @@ impl<Q, R> Future for CallFuture<Q, R> {
             Call::Answered(_) => {}
             Call::Abandoned => unreachable!("a future that lives wants its reply"),
         }
-        let Call::Answered(reply) = state.calls.remove(call) else {
-            unreachable!("looked at above")
-        };
+        let Call::Answered(reply) = state.calls.remove(call) else { unreachable!("looked at above") };
         drop(state);
         self.call = None;
         Poll::Ready(reply.ok_or(Dropped))
@@ -440,30 +371,18 @@ mod tests {
         let cores = CoreMesh::new(2).unwrap();
         let mut seats = mesh::<u64, u64>(2, credits);
         let (other, own) = (seats.pop().unwrap(), seats.pop().unwrap());
-        let options = CoreOptions {
-            ring_mask,
-            ..CoreOptions::default()
-        };
+        let options = CoreOptions { ring_mask, ..CoreOptions::default() };
         std::thread::scope(|scope| {
             let (theirs, seat) = (options.clone(), cores.seat(1));
-            scope.spawn(move || {
-                run(theirs, seat, |io| second(io.clone(), other.bind(&io))).unwrap()
-            });
-            run(options, cores.seat(0), |io| {
-                first(io.clone(), own.bind(&io))
-            })
-            .unwrap();
+            scope.spawn(move || run(theirs, seat, |io| second(io.clone(), other.bind(&io))).unwrap());
+            run(options, cores.seat(0), |io| first(io.clone(), own.bind(&io))).unwrap();
         });
     }
 
     /// Answers 2 * n until it has answered 0.
     async fn double(mailbox: Mailbox<u64, u64>) {
         loop {
-            let Incoming {
-                from,
-                request,
-                reply,
-            } = poll_fn(|_| mailbox.poll_request()).await;
+            let Incoming { from, request, reply } = poll_fn(|_| mailbox.poll_request()).await;
             assert_eq!(from, 0);
             reply.send(request * 2);
             if request == 0 {
@@ -507,11 +426,7 @@ mod tests {
                     let mut polled = false;
                     poll_fn(|_| {
                         mailbox.note_credit();
-                        if std::mem::replace(&mut polled, true) {
-                            Poll::Ready(())
-                        } else {
-                            Poll::Pending
-                        }
+                        if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending }
                     })
                     .await;
                 }

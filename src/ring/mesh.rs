@@ -38,15 +38,9 @@ impl CoreMesh {
     pub fn new(count: usize) -> io::Result<Self> {
         let slot = |_| {
             let event_fd = syscall::event_fd()?;
-            Ok(CoreSlot {
-                state: AtomicU8::new(0),
-                ring_fd: AtomicI32::new(-1),
-                event_fd,
-            })
+            Ok(CoreSlot { state: AtomicU8::new(0), ring_fd: AtomicI32::new(-1), event_fd })
         };
-        Ok(Self {
-            slots: (0..count).map(slot).collect::<io::Result<Vec<_>>>()?.into(),
-        })
+        Ok(Self { slots: (0..count).map(slot).collect::<io::Result<Vec<_>>>()?.into() })
     }
 
     /// The place of core `index`, for [`crate::ring::core::run`] on its thread.
@@ -54,15 +48,8 @@ impl CoreMesh {
     /// # Panics
     /// Where there is no such core.
     pub fn seat(&self, index: usize) -> CoreSeat {
-        assert!(
-            index < self.slots.len(),
-            "core {index} of {}",
-            self.slots.len()
-        );
-        CoreSeat {
-            slots: self.slots.clone(),
-            index,
-        }
+        assert!(index < self.slots.len(), "core {index} of {}", self.slots.len());
+        CoreSeat { slots: self.slots.clone(), index }
     }
 
     /// Wakes core `index` from any thread.
@@ -70,9 +57,7 @@ impl CoreMesh {
     /// # Panics
     /// Where there is no such core.
     pub fn notifier(&self, index: usize) -> Notifier {
-        Notifier {
-            seat: self.seat(index),
-        }
+        Notifier { seat: self.seat(index) }
     }
 }
 
@@ -144,16 +129,12 @@ impl CoreSeat {
     pub(in crate::ring) fn take_notice(&self) -> bool {
         let state = &self.own().state;
         // A plain load first: each turn looks, and most find nothing.
-        state.load(Ordering::Relaxed) & NOTIFIED != 0
-            && state.fetch_and(!NOTIFIED, Ordering::AcqRel) & NOTIFIED != 0
+        state.load(Ordering::Relaxed) & NOTIFIED != 0 && state.fetch_and(!NOTIFIED, Ordering::AcqRel) & NOTIFIED != 0
     }
 
     /// Publishes that this core is about to sleep; false where a notice came first: then it must not.
     pub(in crate::ring) fn fall_asleep(&self) -> bool {
-        let slept =
-            self.own()
-                .state
-                .compare_exchange(0, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
+        let slept = self.own().state.compare_exchange(0, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
         slept.is_ok()
     }
 

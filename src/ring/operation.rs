@@ -31,10 +31,7 @@ impl Key {
     }
 
     fn of_user_data(user_data: u64) -> Self {
-        Self {
-            index: user_data as u32,
-            generation: (user_data >> 32) as u32,
-        }
+        Self { index: user_data as u32, generation: (user_data >> 32) as u32 }
     }
 }
 
@@ -98,18 +95,11 @@ struct LaneState {
 
 impl Operations {
     pub(in crate::ring) fn new(disk_max: usize, sync_max: usize) -> Self {
-        let lane = |in_flight_max| LaneState {
-            in_flight: 0,
-            in_flight_max,
-            waiting: VecDeque::new(),
-        };
+        let lane = |in_flight_max| LaneState { in_flight: 0, in_flight_max, waiting: VecDeque::new() };
         Self {
             table: RefCell::new(Slab::new()),
             generation: std::cell::Cell::new(0),
-            lanes: RefCell::new(Lanes {
-                disk: lane(disk_max.max(1)),
-                sync: lane(sync_max.max(1)),
-            }),
+            lanes: RefCell::new(Lanes { disk: lane(disk_max.max(1)), sync: lane(sync_max.max(1)) }),
         }
     }
 
@@ -127,13 +117,7 @@ impl Operations {
     ) -> (Key, Option<squeue::Entry>) {
         let generation = self.generation.get().wrapping_add(1);
         self.generation.set(generation);
-        let Request {
-            entry,
-            payload,
-            descriptors,
-            lane,
-            makes_descriptor,
-        } = request;
+        let Request { entry, payload, descriptors, lane, makes_descriptor } = request;
         let mut table = self.table.borrow_mut();
         let vacant = table.vacant_entry();
         let index = u32::try_from(vacant.key()).expect("a core has under 2^32 operations");
@@ -141,11 +125,8 @@ impl Operations {
         let key = Key { index, generation };
         let entry = entry.user_data(key.to_user_data());
         let starts = self.lanes.borrow_mut().claim(lane, key);
-        let (state, submit) = if starts {
-            (State::InFlight, Some(entry))
-        } else {
-            (State::Queued(Box::new(entry)), None)
-        };
+        let (state, submit) =
+            if starts { (State::InFlight, Some(entry)) } else { (State::Queued(Box::new(entry)), None) };
         vacant.insert(Entry {
             generation,
             task,
@@ -170,13 +151,9 @@ impl Operations {
     ) -> Option<TaskId> {
         let key = Key::of_user_data(user_data);
         let mut table = self.table.borrow_mut();
-        let entry = table
-            .get_mut(key.index as usize)
-            .filter(|entry| entry.generation == key.generation);
+        let entry = table.get_mut(key.index as usize).filter(|entry| entry.generation == key.generation);
         // An entry leaves the table only after its last completion.
-        let Some(entry) = entry else {
-            unreachable!("a completion of no operation: {key:?}")
-        };
+        let Some(entry) = entry else { unreachable!("a completion of no operation: {key:?}") };
         if let Some(payload) = payload {
             entry.payload = payload;
         }
@@ -204,9 +181,7 @@ impl Operations {
         loop {
             let key = self.lanes.borrow_mut().next()?;
             let mut table = self.table.borrow_mut();
-            let Some(entry) = table
-                .get_mut(key.index as usize)
-                .filter(|entry| entry.generation == key.generation)
+            let Some(entry) = table.get_mut(key.index as usize).filter(|entry| entry.generation == key.generation)
             else {
                 unreachable!("a queued operation left the table: {key:?}")
             };
@@ -228,15 +203,8 @@ impl Operations {
     /// The keys of all that the kernel has.
     pub(in crate::ring) fn in_flight(&self) -> Vec<Key> {
         let table = self.table.borrow();
-        let in_flight = table
-            .iter()
-            .filter(|(_, entry)| matches!(entry.state, State::InFlight));
-        in_flight
-            .map(|(index, entry)| Key {
-                index: index as u32,
-                generation: entry.generation,
-            })
-            .collect()
+        let in_flight = table.iter().filter(|(_, entry)| matches!(entry.state, State::InFlight));
+        in_flight.map(|(index, entry)| Key { index: index as u32, generation: entry.generation }).collect()
     }
 
     /// Gives up all memory of what is in flight without freeing it: the kernel may still use it.
@@ -271,24 +239,19 @@ impl Lanes {
 
     fn release(&mut self, lane: Lane) {
         if let Some(lane) = self.lane(lane) {
-            lane.in_flight = lane
-                .in_flight
-                .checked_sub(1)
-                .expect("each place is given back once");
+            lane.in_flight = lane.in_flight.checked_sub(1).expect("each place is given back once");
         }
     }
 
     fn next(&mut self) -> Option<Key> {
-        [&mut self.sync, &mut self.disk]
-            .into_iter()
-            .find_map(|lane| {
-                if lane.in_flight >= lane.in_flight_max {
-                    return None;
-                }
-                let key = lane.waiting.pop_front()?;
-                lane.in_flight += 1;
-                Some(key)
-            })
+        [&mut self.sync, &mut self.disk].into_iter().find_map(|lane| {
+            if lane.in_flight >= lane.in_flight_max {
+                return None;
+            }
+            let key = lane.waiting.pop_front()?;
+            lane.in_flight += 1;
+            Some(key)
+        })
     }
 }
 
@@ -300,10 +263,7 @@ pub(in crate::ring) struct Operation {
 
 impl Operation {
     pub(in crate::ring) fn new(ring: Rc<Ring>, key: Key) -> Self {
-        Self {
-            ring,
-            key: Some(key),
-        }
+        Self { ring, key: Some(key) }
     }
 
     /// The answer of a one-shot operation; else notes `task`, which is polled when it has come. Not to be called again
@@ -319,16 +279,9 @@ impl Operation {
         let mut entry = table.remove(key.index as usize);
         drop(table);
         self.key = None;
-        let (result, flags) = entry
-            .results
-            .pop_front()
-            .expect("a finished operation has a result");
+        let (result, flags) = entry.results.pop_front().expect("a finished operation has a result");
         let payload = std::mem::replace(&mut entry.payload, Payload::Nothing);
-        Poll::Ready(Completion {
-            result,
-            flags,
-            payload,
-        })
+        Poll::Ready(Completion { result, flags, payload })
     }
 
     /// The next answer of a multishot operation; `None` after its last one.
@@ -361,10 +314,7 @@ impl Drop for Operation {
         let Some(entry) = table.get_mut(key.index as usize) else {
             return;
         };
-        assert_eq!(
-            entry.generation, key.generation,
-            "a handle outlived its operation"
-        );
+        assert_eq!(entry.generation, key.generation, "a handle outlived its operation");
         entry.abandoned = true;
         let results = std::mem::take(&mut entry.results);
         let makes_descriptor = entry.makes_descriptor;

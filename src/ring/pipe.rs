@@ -37,22 +37,9 @@ impl Pipe {
     }
 
     /// Sends at most `count` bytes of what it holds.
-    pub(in crate::ring) fn send_to(
-        &mut self,
-        socket: RawFd,
-        count: usize,
-        more_follows: bool,
-    ) -> io::Result<usize> {
-        let sent = syscall::send_pipe(
-            socket,
-            self.read_fd,
-            count.min(self.residue_bytes),
-            more_follows,
-        )?;
-        self.residue_bytes = self
-            .residue_bytes
-            .checked_sub(sent)
-            .expect("a pipe gives no more than it holds");
+    pub(in crate::ring) fn send_to(&mut self, socket: RawFd, count: usize, more_follows: bool) -> io::Result<usize> {
+        let sent = syscall::send_pipe(socket, self.read_fd, count.min(self.residue_bytes), more_follows)?;
+        self.residue_bytes = self.residue_bytes.checked_sub(sent).expect("a pipe gives no more than it holds");
         Ok(sent)
     }
 }
@@ -78,10 +65,7 @@ pub(in crate::ring) struct PipePool {
 
 impl PipePool {
     pub(in crate::ring) fn new(kept_max: usize) -> Rc<Self> {
-        Rc::new(Self {
-            idle: RefCell::new(Vec::new()),
-            kept_max,
-        })
+        Rc::new(Self { idle: RefCell::new(Vec::new()), kept_max })
     }
 
     /// An empty pipe.
@@ -91,13 +75,7 @@ impl PipePool {
             Some(kept) => kept,
             None => syscall::pipe(PIPE_BYTES)?,
         };
-        Ok(Pipe {
-            read_fd,
-            write_fd,
-            capacity_bytes,
-            residue_bytes: 0,
-            pool: Rc::downgrade(self),
-        })
+        Ok(Pipe { read_fd, write_fd, capacity_bytes, residue_bytes: 0, pool: Rc::downgrade(self) })
     }
 
     fn keep(&self, pipe: (RawFd, RawFd, usize)) -> bool {

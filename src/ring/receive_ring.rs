@@ -34,11 +34,7 @@ pub(in crate::ring) struct ReceiveRing {
 
 impl ReceiveRing {
     /// Makes `count` (a power of two) buffers of `buffer_bytes` and lends them to `uring`.
-    pub(in crate::ring) fn register(
-        uring: &IoUring,
-        count: u16,
-        buffer_bytes: usize,
-    ) -> io::Result<Rc<Self>> {
+    pub(in crate::ring) fn register(uring: &IoUring, count: u16, buffer_bytes: usize) -> io::Result<Rc<Self>> {
         if !count.is_power_of_two() || buffer_bytes == 0 || u32::try_from(buffer_bytes).is_err() {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
@@ -47,9 +43,7 @@ impl ReceiveRing {
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         // SAFETY: the layout is not empty, since the count is a power of two.
         let memory = unsafe { alloc_zeroed(layout) };
-        let Some(entries) = NonNull::new(memory.cast::<BufRingEntry>()) else {
-            handle_alloc_error(layout)
-        };
+        let Some(entries) = NonNull::new(memory.cast::<BufRingEntry>()) else { handle_alloc_error(layout) };
         let ring = Rc::new(Self {
             entries,
             layout,
@@ -62,14 +56,7 @@ impl ReceiveRing {
         });
         // SAFETY: `entries` lives as long as this `ReceiveRing`, and its owner drops that after the io_uring is closed
         // with nothing in flight (or leaks both).
-        unsafe {
-            uring.submitter().register_buf_ring_with_flags(
-                entries.as_ptr() as u64,
-                count,
-                GROUP,
-                0,
-            )?
-        };
+        unsafe { uring.submitter().register_buf_ring_with_flags(entries.as_ptr() as u64, count, GROUP, 0)? };
         for number in 0..count {
             ring.lend(vec![0; buffer_bytes].into_boxed_slice(), number);
         }
@@ -78,19 +65,13 @@ impl ReceiveRing {
 
     /// The buffer with which a completion came, cut to the `len` bytes received.
     pub(in crate::ring) fn received(self: &Rc<Self>, number: u16, len: usize) -> Buffer {
-        let address = self.lent.borrow_mut()[usize::from(number)]
-            .take()
-            .expect("the kernel had this buffer");
+        let address = self.lent.borrow_mut()[usize::from(number)].take().expect("the kernel had this buffer");
         self.lent_count.set(self.lent_count.get() - 1);
         let bytes = NonNull::slice_from_raw_parts(address, self.buffer_bytes);
         // SAFETY: made from a box of this length by `lend`; the completion says that the kernel is done with it, and
         // taking it out of `lent` makes this the only owner.
         let bytes = unsafe { Box::from_raw(bytes.as_ptr()) };
-        assert!(
-            len <= bytes.len(),
-            "received {len} bytes into a buffer of {}",
-            bytes.len()
-        );
+        assert!(len <= bytes.len(), "received {len} bytes into a buffer of {}", bytes.len());
         let home: Weak<Self> = Rc::downgrade(self);
         let mut buffer = Buffer::with_home(bytes, Some(home as Weak<dyn Home>), number);
         buffer.truncate(len);
@@ -105,11 +86,7 @@ impl ReceiveRing {
     /// A task that may try again: one for each buffer that the kernel has, `None` where it has none or nobody waits.
     /// Called each turn, so a task that ended meanwhile uses nothing up.
     pub(in crate::ring) fn next_waiting(&self, given: usize) -> Option<TaskId> {
-        if given < self.lent_count.get() {
-            self.waiting.borrow_mut().pop_front()
-        } else {
-            None
-        }
+        if given < self.lent_count.get() { self.waiting.borrow_mut().pop_front() } else { None }
     }
 
     fn lend(&self, bytes: Box<[u8]>, number: u16) {

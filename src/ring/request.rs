@@ -53,13 +53,7 @@ pub(in crate::ring) enum Lane {
 
 impl Request {
     fn new(entry: squeue::Entry, lane: Lane) -> Self {
-        Self {
-            entry,
-            payload: Payload::Nothing,
-            descriptors: [None, None],
-            lane,
-            makes_descriptor: false,
-        }
+        Self { entry, payload: Payload::Nothing, descriptors: [None, None], lane, makes_descriptor: false }
     }
 
     fn on(mut self, descriptor: &Rc<Descriptor>) -> Self {
@@ -73,15 +67,9 @@ impl Request {
     }
 
     pub(in crate::ring) fn open(path: CString, flags: i32) -> Self {
-        let entry = opcode::OpenAt::new(HERE, path.as_ptr())
-            .flags(flags | libc::O_CLOEXEC)
-            .mode(0o644)
-            .build();
+        let entry = opcode::OpenAt::new(HERE, path.as_ptr()).flags(flags | libc::O_CLOEXEC).mode(0o644).build();
         let request = Self::new(entry, Lane::Disk).holding(Payload::Path(path));
-        Self {
-            makes_descriptor: true,
-            ..request
-        }
+        Self { makes_descriptor: true, ..request }
     }
 
     /// Closes a number that nobody else holds.
@@ -90,9 +78,7 @@ impl Request {
     }
 
     pub(in crate::ring) fn make_dir(path: CString) -> Self {
-        let entry = opcode::MkDirAt::new(HERE, path.as_ptr())
-            .mode(0o755)
-            .build();
+        let entry = opcode::MkDirAt::new(HERE, path.as_ptr()).mode(0o755).build();
         Self::new(entry, Lane::Disk).holding(Payload::Path(path))
     }
 
@@ -103,67 +89,33 @@ impl Request {
 
     pub(in crate::ring) fn unlink(path: CString, is_dir: bool) -> Self {
         let flags = if is_dir { libc::AT_REMOVEDIR } else { 0 };
-        let entry = opcode::UnlinkAt::new(HERE, path.as_ptr())
-            .flags(flags)
-            .build();
+        let entry = opcode::UnlinkAt::new(HERE, path.as_ptr()).flags(flags).build();
         Self::new(entry, Lane::Disk).holding(Payload::Path(path))
     }
 
     /// Reads into `buffer[filled..]`.
-    pub(in crate::ring) fn read(
-        file: &Rc<Descriptor>,
-        mut buffer: Buffer,
-        filled: usize,
-        position_bytes: u64,
-    ) -> Self {
+    pub(in crate::ring) fn read(file: &Rc<Descriptor>, mut buffer: Buffer, filled: usize, position_bytes: u64) -> Self {
         let room = &mut buffer[filled..];
         let len = u32::try_from(room.len().min(TRANSFER_BYTES_MAX)).unwrap_or(u32::MAX);
-        let entry = opcode::Read::new(types::Fd(file.fd()), room.as_mut_ptr(), len)
-            .offset(position_bytes)
-            .build();
-        Self::new(entry, Lane::Disk)
-            .on(file)
-            .holding(Payload::Buffer(buffer))
+        let entry = opcode::Read::new(types::Fd(file.fd()), room.as_mut_ptr(), len).offset(position_bytes).build();
+        Self::new(entry, Lane::Disk).on(file).holding(Payload::Buffer(buffer))
     }
 
     /// Writes `buffer[written..]`.
-    pub(in crate::ring) fn write(
-        file: &Rc<Descriptor>,
-        buffer: Buffer,
-        written: usize,
-        position_bytes: u64,
-    ) -> Self {
+    pub(in crate::ring) fn write(file: &Rc<Descriptor>, buffer: Buffer, written: usize, position_bytes: u64) -> Self {
         let rest = &buffer[written..];
         let len = u32::try_from(rest.len().min(TRANSFER_BYTES_MAX)).unwrap_or(u32::MAX);
-        let entry = opcode::Write::new(types::Fd(file.fd()), rest.as_ptr(), len)
-            .offset(position_bytes)
-            .build();
-        Self::new(entry, Lane::Disk)
-            .on(file)
-            .holding(Payload::Buffer(buffer))
+        let entry = opcode::Write::new(types::Fd(file.fd()), rest.as_ptr(), len).offset(position_bytes).build();
+        Self::new(entry, Lane::Disk).on(file).holding(Payload::Buffer(buffer))
     }
 
     pub(in crate::ring) fn sync(file: &Rc<Descriptor>, data_only: bool) -> Self {
-        let flags = if data_only {
-            types::FsyncFlags::DATASYNC
-        } else {
-            types::FsyncFlags::empty()
-        };
-        Self::new(
-            opcode::Fsync::new(types::Fd(file.fd()))
-                .flags(flags)
-                .build(),
-            Lane::Sync,
-        )
-        .on(file)
+        let flags = if data_only { types::FsyncFlags::DATASYNC } else { types::FsyncFlags::empty() };
+        Self::new(opcode::Fsync::new(types::Fd(file.fd())).flags(flags).build(), Lane::Sync).on(file)
     }
 
     pub(in crate::ring) fn truncate(file: &Rc<Descriptor>, len_bytes: u64) -> Self {
-        Self::new(
-            opcode::Ftruncate::new(types::Fd(file.fd()), len_bytes).build(),
-            Lane::Disk,
-        )
-        .on(file)
+        Self::new(opcode::Ftruncate::new(types::Fd(file.fd()), len_bytes).build(), Lane::Disk).on(file)
     }
 
     /// The length of an open file.
@@ -174,60 +126,34 @@ impl Request {
             .flags(libc::AT_EMPTY_PATH)
             .mask(libc::STATX_SIZE)
             .build();
-        Self::new(entry, Lane::Disk)
-            .on(file)
-            .holding(Payload::Status(status))
+        Self::new(entry, Lane::Disk).on(file).holding(Payload::Status(status))
     }
 
     /// Fills an empty pipe from a file.
-    pub(in crate::ring) fn fill_pipe(
-        file: &Rc<Descriptor>,
-        pipe: Pipe,
-        position_bytes: u64,
-        count: u32,
-    ) -> Self {
+    pub(in crate::ring) fn fill_pipe(file: &Rc<Descriptor>, pipe: Pipe, position_bytes: u64, count: u32) -> Self {
         let from = i64::try_from(position_bytes).unwrap_or(i64::MAX);
-        let entry = opcode::Splice::new(
-            types::Fd(file.fd()),
-            from,
-            types::Fd(pipe.write_fd()),
-            -1,
-            count,
-        )
-        .flags(libc::SPLICE_F_MOVE)
-        .build();
-        Self::new(entry, Lane::Disk)
-            .on(file)
-            .holding(Payload::Pipe(pipe))
+        let entry = opcode::Splice::new(types::Fd(file.fd()), from, types::Fd(pipe.write_fd()), -1, count)
+            .flags(libc::SPLICE_F_MOVE)
+            .build();
+        Self::new(entry, Lane::Disk).on(file).holding(Payload::Pipe(pipe))
     }
 
     /// The next connection, or (`multishot`) all that come.
     pub(in crate::ring) fn accept(listener: &Rc<Descriptor>, multishot: bool) -> Self {
-        let (fd, flags) = (
-            types::Fd(listener.fd()),
-            libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
-        );
+        let (fd, flags) = (types::Fd(listener.fd()), libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
         let entry = if multishot {
             opcode::AcceptMulti::new(fd).flags(flags).build()
         } else {
-            opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut())
-                .flags(flags)
-                .build()
+            opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut()).flags(flags).build()
         };
-        Self {
-            makes_descriptor: true,
-            ..Self::new(entry, Lane::Free).on(listener)
-        }
+        Self { makes_descriptor: true, ..Self::new(entry, Lane::Free).on(listener) }
     }
 
     pub(in crate::ring) fn connect(socket: &Rc<Descriptor>, address: &SocketAddr) -> Self {
         let (encoded, len) = syscall::encode_address(address);
         let encoded = Box::new(encoded);
-        let entry =
-            opcode::Connect::new(types::Fd(socket.fd()), (&raw const *encoded).cast(), len).build();
-        Self::new(entry, Lane::Free)
-            .on(socket)
-            .holding(Payload::Address(encoded))
+        let entry = opcode::Connect::new(types::Fd(socket.fd()), (&raw const *encoded).cast(), len).build();
+        Self::new(entry, Lane::Free).on(socket).holding(Payload::Address(encoded))
     }
 
     /// Receives into a buffer of the receive ring, which comes with the completion. `poll_first`: nothing is there yet.
@@ -244,20 +170,14 @@ impl Request {
     /// Waits until the socket can be read (`POLLIN`) or written (`POLLOUT`).
     pub(in crate::ring) fn poll(socket: &Rc<Descriptor>, events: i16) -> Self {
         let events = u32::from(events.cast_unsigned());
-        Self::new(
-            opcode::PollAdd::new(types::Fd(socket.fd()), events).build(),
-            Lane::Free,
-        )
-        .on(socket)
+        Self::new(opcode::PollAdd::new(types::Fd(socket.fd()), events).build(), Lane::Free).on(socket)
     }
 
     /// Waits for an eventfd and takes its count (8 bytes).
     pub(in crate::ring) fn read_event(event: &Rc<Descriptor>) -> Self {
         let mut buffer = Buffer::zeroed(8);
         let entry = opcode::Read::new(types::Fd(event.fd()), buffer.as_mut_ptr(), 8).build();
-        Self::new(entry, Lane::Free)
-            .on(event)
-            .holding(Payload::Buffer(buffer))
+        Self::new(entry, Lane::Free).on(event).holding(Payload::Buffer(buffer))
     }
 }
 

@@ -8,12 +8,7 @@ use crate::ring::uring::Ring;
 ///
 /// cachestat(2) counts pages that are still being read, so the last page is also tried with a read that does not wait:
 /// read-ahead fills a range in order. Without cachestat (before Linux 6.5) a page in each [`SAMPLE_BYTES`] is tried.
-pub(in crate::ring) fn is_resident(
-    ring: &Ring,
-    fd: i32,
-    position_bytes: u64,
-    len_bytes: u64,
-) -> bool {
+pub(in crate::ring) fn is_resident(ring: &Ring, fd: i32, position_bytes: u64, len_bytes: u64) -> bool {
     if len_bytes == 0 {
         return true;
     }
@@ -30,10 +25,7 @@ pub(in crate::ring) fn is_resident(
             Err(_) => return false,
         }
     }
-    (position_bytes..last)
-        .step_by(SAMPLE_BYTES)
-        .all(|at| is_readable(fd, at))
-        && is_readable(fd, last)
+    (position_bytes..last).step_by(SAMPLE_BYTES).all(|at| is_readable(fd, at)) && is_readable(fd, last)
 }
 
 fn is_readable(fd: i32, position_bytes: u64) -> bool {

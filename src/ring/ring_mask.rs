@@ -79,15 +79,9 @@ impl FromStr for RingMask {
     /// Names with commas between them; an empty text is the empty set.
     fn from_str(text: &str) -> Result<Self, UnknownFeature> {
         let mut mask = Self::NONE;
-        for word in text
-            .split(',')
-            .map(str::trim)
-            .filter(|word| !word.is_empty())
-        {
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             let Some((_, feature)) = Self::NAMES.iter().find(|(name, _)| *name == word) else {
-                return Err(UnknownFeature {
-                    name: word.to_owned(),
-                });
+                return Err(UnknownFeature { name: word.to_owned() });
             };
             mask = mask.with(*feature);
         }
@@ -97,10 +91,7 @@ impl FromStr for RingMask {
 
 impl fmt::Display for RingMask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut names = Self::NAMES
-            .iter()
-            .filter(|(_, feature)| self.contains(*feature))
-            .map(|(name, _)| *name);
+        let mut names = Self::NAMES.iter().filter(|(_, feature)| self.contains(*feature)).map(|(name, _)| *name);
         f.write_str(names.next().unwrap_or_default())?;
         names.try_for_each(|name| write!(f, ",{name}"))
     }

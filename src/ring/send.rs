@@ -48,12 +48,7 @@ enum Step {
 
 impl Sender {
     pub(in crate::ring) fn new(io: Io, ring: Rc<Ring>, socket: Rc<Descriptor>) -> Self {
-        Self {
-            io,
-            ring,
-            socket,
-            writable: RefCell::new(None),
-        }
+        Self { io, ring, socket, writable: RefCell::new(None) }
     }
 
     /// See [`crate::ring::io::Stream::poll_send`].
@@ -77,8 +72,7 @@ impl Sender {
                 Ok(Step::Again) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let request = Request::poll(&self.socket, libc::POLLOUT);
-                    *self.writable.borrow_mut() =
-                        Some(self.ring.start(request, self.io.current_task()));
+                    *self.writable.borrow_mut() = Some(self.ring.start(request, self.io.current_task()));
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -129,11 +123,7 @@ impl Sender {
                         return Poll::Ready(Err(io::Error::from(io::ErrorKind::UnexpectedEof)));
                     }
                     Ok(count) => count,
-                    Err(error)
-                        if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) =>
-                    {
-                        0
-                    }
+                    Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => 0,
                     Err(error) => return Poll::Ready(Err(error)),
                 };
                 queue.pipe = match done.payload {
@@ -180,12 +170,7 @@ impl Sender {
 
     /// Sends pages that are in memory; where they are not, has the ring load a piece.
     fn send_hot(&self, queue: &mut SendQueue, budget: usize) -> io::Result<Step> {
-        let Part::File {
-            file,
-            position_bytes,
-            len_bytes,
-        } = &queue.parts[0]
-        else {
+        let Part::File { file, position_bytes, len_bytes } = &queue.parts[0] else {
             unreachable!("the caller looked at the part")
         };
         let file = match file {
@@ -197,14 +182,9 @@ impl Sender {
         let position = position_bytes + queue.sent_bytes;
         if queue.resident_bytes <= queue.sent_bytes {
             let probed_bytes = rest_bytes.min(PROBE_BYTES);
-            let hot = self.ring.has(RingMask::SENDFILE)
-                && is_resident(&self.ring, file.fd(), position, probed_bytes);
+            let hot = self.ring.has(RingMask::SENDFILE) && is_resident(&self.ring, file.fd(), position, probed_bytes);
             if !hot {
-                queue.pipe = Some(LoadedPipe(Stage::Loading(self.load(
-                    file,
-                    position,
-                    probed_bytes,
-                )?)));
+                queue.pipe = Some(LoadedPipe(Stage::Loading(self.load(file, position, probed_bytes)?)));
                 return Ok(Step::Again);
             }
             queue.resident_bytes = queue.sent_bytes + probed_bytes;
@@ -217,31 +197,16 @@ impl Sender {
     }
 
     /// Starts to bring a cold piece in.
-    fn load(
-        &self,
-        file: &Rc<Descriptor>,
-        position_bytes: u64,
-        len_bytes: u64,
-    ) -> io::Result<Operation> {
+    fn load(&self, file: &Rc<Descriptor>, position_bytes: u64, len_bytes: u64) -> io::Result<Operation> {
         let len = usize::try_from(len_bytes).unwrap_or(usize::MAX);
         let request = if self.ring.has(RingMask::SPLICE) {
             let mut pipe = self.ring.pipes.take()?;
             let count = len.min(pipe.capacity_bytes());
             // Until the completion says how much.
             pipe.set_residue(count);
-            Request::fill_pipe(
-                file,
-                pipe,
-                position_bytes,
-                u32::try_from(count).unwrap_or(u32::MAX),
-            )
+            Request::fill_pipe(file, pipe, position_bytes, u32::try_from(count).unwrap_or(u32::MAX))
         } else {
-            Request::read(
-                file,
-                self.io.buffer(len.min(COLD_READ_BYTES)),
-                0,
-                position_bytes,
-            )
+            Request::read(file, self.io.buffer(len.min(COLD_READ_BYTES)), 0, position_bytes)
         };
         Ok(self.ring.start(request, self.io.current_task()))
     }
@@ -250,10 +215,7 @@ impl Sender {
 /// Takes `count` sent bytes off the front of the queue.
 fn advance(queue: &mut SendQueue, count: usize) {
     let count = count as u64;
-    queue.queued_bytes = queue
-        .queued_bytes
-        .checked_sub(count)
-        .expect("no more was sent than queued");
+    queue.queued_bytes = queue.queued_bytes.checked_sub(count).expect("no more was sent than queued");
     queue.sent_bytes += count;
     while let Some(part) = queue.parts.front() {
         let len_bytes = match part {
@@ -322,20 +284,12 @@ mod tests {
                     }
                     let mut queue = SendQueue::default();
                     let mut want: Vec<u8> = Vec::new();
-                    for (position_bytes, len_bytes) in [
-                        (0, 1),
-                        (1, 4095),
-                        (4096, 65536),
-                        (3, FILE_BYTES - 5),
-                        (777, 2 << 20),
-                    ] {
+                    for (position_bytes, len_bytes) in
+                        [(0, 1), (1, 4095), (4096, 65536), (3, FILE_BYTES - 5), (777, 2 << 20)]
+                    {
                         queue.push(Part::Bytes(vec![9; 10]));
                         queue.push(Part::Bytes(vec![8; 3]));
-                        queue.push(Part::File {
-                            file: file.clone(),
-                            position_bytes,
-                            len_bytes,
-                        });
+                        queue.push(Part::File { file: file.clone(), position_bytes, len_bytes });
                         want.extend([9; 10]);
                         want.extend([8; 3]);
                         want.extend((position_bytes..position_bytes + len_bytes).map(byte_at));
@@ -374,23 +328,12 @@ mod tests {
             let path = folder.path().join("x");
             run_alone(mask, move |io| async move {
                 let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
-                file.write_at(Buffer::from_vec(vec![1; 1000]), 0)
-                    .await
-                    .0
-                    .unwrap();
+                file.write_at(Buffer::from_vec(vec![1; 1000]), 0).await.0.unwrap();
                 let (near, _far) = pair(&io).await;
                 let mut queue = SendQueue::default();
-                queue.push(Part::File {
-                    file,
-                    position_bytes: 500,
-                    len_bytes: 5000,
-                });
+                queue.push(Part::File { file, position_bytes: 500, len_bytes: 5000 });
                 let sent = poll_fn(|_| near.poll_send(&mut queue)).await;
-                assert_eq!(
-                    sent.unwrap_err().kind(),
-                    io::ErrorKind::UnexpectedEof,
-                    "mask {mask}"
-                );
+                assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "mask {mask}");
             });
         }
     }
@@ -408,11 +351,7 @@ mod tests {
                     drop_from_cache(&path);
                     let (near, far) = pair(&io).await;
                     let mut queue = SendQueue::default();
-                    queue.push(Part::File {
-                        file: file.clone(),
-                        position_bytes: 0,
-                        len_bytes: 4 << 20,
-                    });
+                    queue.push(Part::File { file: file.clone(), position_bytes: 0, len_bytes: 4 << 20 });
                     io.spawn(async move {
                         // Full before the end: nobody reads.
                         let _ = poll_fn(|_| near.poll_send(&mut queue)).await;
@@ -425,20 +364,11 @@ mod tests {
                 // A later stream gets its own bytes and no others'.
                 let (near, far) = pair(&io).await;
                 let mut queue = SendQueue::default();
-                queue.push(Part::File {
-                    file,
-                    position_bytes: 1 << 20,
-                    len_bytes: 1 << 20,
-                });
+                queue.push(Part::File { file, position_bytes: 1 << 20, len_bytes: 1 << 20 });
                 io.spawn(async move { poll_fn(|_| near.poll_send(&mut queue)).await.unwrap() });
                 let (mut buffer, mut filled) = (io.buffer(1 << 20), 0);
-                poll_fn(|_| far.poll_receive_into(&mut buffer, &mut filled))
-                    .await
-                    .unwrap();
-                assert!(
-                    (0..1_u64 << 20).all(|at| buffer[at as usize] == byte_at((1 << 20) + at)),
-                    "mask {mask}"
-                );
+                poll_fn(|_| far.poll_receive_into(&mut buffer, &mut filled)).await.unwrap();
+                assert!((0..1_u64 << 20).all(|at| buffer[at as usize] == byte_at((1 << 20) + at)), "mask {mask}");
             });
         }
     }

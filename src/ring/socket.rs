@@ -29,22 +29,12 @@ pub struct UringListener {
 
 impl UringListener {
     #[allow(clippy::disallowed_types)]
-    pub(in crate::ring) fn adopt(
-        io: Io,
-        ring: Rc<Ring>,
-        listener: std::net::TcpListener,
-    ) -> io::Result<Self> {
+    pub(in crate::ring) fn adopt(io: Io, ring: Rc<Ring>, listener: std::net::TcpListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
         let descriptor = Descriptor::of_socket(listener.into_raw_fd());
         syscall::listen(descriptor.fd(), BACKLOG)?;
-        Ok(Self {
-            io,
-            ring,
-            descriptor,
-            address,
-            accepting: RefCell::new(None),
-        })
+        Ok(Self { io, ring, descriptor, address, accepting: RefCell::new(None) })
     }
 
     /// See [`crate::ring::io::Listener::poll_accept`].
@@ -54,18 +44,13 @@ impl UringListener {
         loop {
             let operation = accepting.get_or_insert_with(|| {
                 let multishot = self.ring.has(RingMask::MULTISHOT_ACCEPT);
-                self.ring
-                    .start(Request::accept(&self.descriptor, multishot), task)
+                self.ring.start(Request::accept(&self.descriptor, multishot), task)
             });
             match operation.poll_next(task) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Some(result)) if result >= 0 => {
                     let socket = Descriptor::of_socket(result);
-                    return Poll::Ready(UringStream::new(
-                        self.io.clone(),
-                        self.ring.clone(),
-                        socket,
-                    ));
+                    return Poll::Ready(UringStream::new(self.io.clone(), self.ring.clone(), socket));
                 }
                 Poll::Ready(Some(result)) => {
                     return Poll::Ready(Err(io::Error::from_raw_os_error(-result)));
@@ -112,30 +97,15 @@ enum Receiving {
 }
 
 impl UringStream {
-    pub(in crate::ring) fn new(
-        io: Io,
-        ring: Rc<Ring>,
-        descriptor: Rc<Descriptor>,
-    ) -> io::Result<Self> {
+    pub(in crate::ring) fn new(io: Io, ring: Rc<Ring>, descriptor: Rc<Descriptor>) -> io::Result<Self> {
         let peer = syscall::peer_address(descriptor.fd())?;
         syscall::set_no_delay(descriptor.fd())?;
         if let Some(name) = &ring.options.tcp_congestion {
             syscall::set_congestion(descriptor.fd(), name)?;
         }
-        let incoming = Incoming {
-            state: Receiving::Idle,
-            leftover: None,
-            more_is_there: true,
-        };
+        let incoming = Incoming { state: Receiving::Idle, leftover: None, more_is_there: true };
         let sender = Sender::new(io.clone(), ring.clone(), descriptor.clone());
-        Ok(Self {
-            io,
-            ring,
-            descriptor,
-            peer,
-            incoming: RefCell::new(incoming),
-            sender,
-        })
+        Ok(Self { io, ring, descriptor, peer, incoming: RefCell::new(incoming), sender })
     }
 
     /// See [`crate::ring::io::Stream::poll_receive`].
@@ -153,8 +123,7 @@ impl UringStream {
             }
             if self.ring.receive_ring().is_some() {
                 let request = Request::receive(&self.descriptor, GROUP, !incoming.more_is_there);
-                incoming.state =
-                    Receiving::Buffer(self.ring.start(request, self.io.current_task()));
+                incoming.state = Receiving::Buffer(self.ring.start(request, self.io.current_task()));
                 return Poll::Pending;
             }
             let mut buffer = self.io.buffer(self.ring.options.receive_buffer_bytes);
@@ -163,20 +132,14 @@ impl UringStream {
                     buffer.truncate(count);
                     return Poll::Ready(Ok(buffer));
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait_readable(incoming)
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_readable(incoming),
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }
 
     /// See [`crate::ring::io::Stream::poll_receive_into`].
-    pub(in crate::ring) fn poll_receive_into(
-        &self,
-        buffer: &mut Buffer,
-        filled: &mut usize,
-    ) -> Poll<io::Result<()>> {
+    pub(in crate::ring) fn poll_receive_into(&self, buffer: &mut Buffer, filled: &mut usize) -> Poll<io::Result<()>> {
         let incoming = &mut *self.incoming.borrow_mut();
         let mut budget = RECEIVE_BUDGET_BYTES;
         while *filled < buffer.len() {
@@ -210,9 +173,7 @@ impl UringStream {
                     *filled += count;
                     budget -= count;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait_readable(incoming)
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_readable(incoming),
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
@@ -333,9 +294,7 @@ mod tests {
                             filled = taken.len();
                             held = (!buffer.is_empty()).then_some(buffer);
                         }
-                        poll_fn(|_| stream.poll_receive_into(&mut body, &mut filled))
-                            .await
-                            .unwrap();
+                        poll_fn(|_| stream.poll_receive_into(&mut body, &mut filled)).await.unwrap();
                         send_all(&stream, body.to_vec()).await;
                     }
                 });
@@ -349,15 +308,8 @@ mod tests {
                     queue.push(Part::Bytes(message));
                     poll_fn(|_| {
                         let sent = client.poll_send(&mut queue).map(Result::unwrap).is_ready();
-                        let got = client
-                            .poll_receive_into(&mut answer, &mut filled)
-                            .map(Result::unwrap)
-                            .is_ready();
-                        if sent && got {
-                            Poll::Ready(())
-                        } else {
-                            Poll::Pending
-                        }
+                        let got = client.poll_receive_into(&mut answer, &mut filled).map(Result::unwrap).is_ready();
+                        if sent && got { Poll::Ready(()) } else { Poll::Pending }
                     })
                     .await;
                     assert!(*answer == frame(seed, size)[..], "mask {mask}, size {size}");
@@ -370,11 +322,7 @@ mod tests {
     #[test]
     fn more_connections_than_buffers_lose_nothing() {
         const CONNECTIONS: usize = 40;
-        let options = CoreOptions {
-            receive_buffer_count: 2,
-            receive_buffer_bytes: 1024,
-            ..CoreOptions::default()
-        };
+        let options = CoreOptions { receive_buffer_count: 2, receive_buffer_bytes: 1024, ..CoreOptions::default() };
         let mesh = CoreMesh::new(1).unwrap();
         run(options, mesh.seat(0), |io| async move {
             let listener = io.listen("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -388,11 +336,7 @@ mod tests {
                     let mut got = Vec::new();
                     while got.len() < 10_000 {
                         let buffer = poll_fn(|_| server.poll_receive()).await.unwrap();
-                        assert!(
-                            !buffer.is_empty(),
-                            "connection {seed} ended after {} bytes",
-                            got.len()
-                        );
+                        assert!(!buffer.is_empty(), "connection {seed} ended after {} bytes", got.len());
                         // Held over a sleep, so that the others find none.
                         io.sleep_ms(1).await;
                         got.extend_from_slice(&buffer);
@@ -421,9 +365,7 @@ mod tests {
                 for _ in 0..10 {
                     // A connect, an accept and a receive, each dropped in flight.
                     let mut connecting = Box::pin(io.connect(address));
-                    let _ = connecting
-                        .as_mut()
-                        .poll(&mut Context::from_waker(Waker::noop()));
+                    let _ = connecting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                     drop(connecting);
                     let client = io.connect(address).await.unwrap();
                     let server = poll_fn(|_| listener.poll_accept()).await.unwrap();

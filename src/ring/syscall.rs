@@ -28,10 +28,7 @@ fn uninterrupted(mut call: impl FnMut() -> isize) -> io::Result<usize> {
 }
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable for the length of the call.
     let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
     assert_eq!(result, 0, "the clock exists");
@@ -56,25 +53,16 @@ pub(in crate::ring) fn wall_ms() -> i64 {
 /// Fills `words` with random bits of the kernel.
 pub(in crate::ring) fn random(words: &mut [u64; 32]) {
     // SAFETY: the array is writable over its whole length.
-    let filled = uninterrupted(|| unsafe {
-        libc::getrandom(words.as_mut_ptr().cast(), size_of::<[u64; 32]>(), 0)
-    });
+    let filled = uninterrupted(|| unsafe { libc::getrandom(words.as_mut_ptr().cast(), size_of::<[u64; 32]>(), 0) });
     // Up to 256 bytes are never cut short.
-    assert_eq!(
-        filled.ok(),
-        Some(size_of::<[u64; 32]>()),
-        "the kernel has random bits"
-    );
+    assert_eq!(filled.ok(), Some(size_of::<[u64; 32]>()), "the kernel has random bits");
 }
 
 /// Lets this thread run on `cpu` only.
 pub(in crate::ring) fn pin_to(cpu: usize) -> io::Result<()> {
     let set = cpu_set(cpu)?;
     // SAFETY: `set` is a whole cpu_set_t; pid 0 is this thread.
-    check(
-        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) }
-            as isize,
-    )?;
+    check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) } as isize)?;
     Ok(())
 }
 
@@ -100,9 +88,7 @@ pub(in crate::ring) fn allowed_cpus() -> io::Result<Vec<usize>> {
         set
     };
     // SAFETY: each number is below CPU_SETSIZE.
-    Ok((0..libc::CPU_SETSIZE as usize)
-        .filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) })
-        .collect())
+    Ok((0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect())
 }
 
 /// Closes a descriptor that nobody else knows.
@@ -125,15 +111,8 @@ pub(in crate::ring) fn event_add(fd: RawFd) {
 }
 
 /// Reads what the page cache holds; `WouldBlock` where the first byte is not there. May be short.
-pub(in crate::ring) fn read_cached(
-    fd: RawFd,
-    into: &mut [u8],
-    position_bytes: u64,
-) -> io::Result<usize> {
-    let vector = libc::iovec {
-        iov_base: into.as_mut_ptr().cast(),
-        iov_len: into.len(),
-    };
+pub(in crate::ring) fn read_cached(fd: RawFd, into: &mut [u8], position_bytes: u64) -> io::Result<usize> {
+    let vector = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let position = offset(position_bytes)?;
     // SAFETY: `vector` covers `into`, writable for the length of the call.
     uninterrupted(|| unsafe { libc::preadv2(fd, &raw const vector, 1, position, libc::RWF_NOWAIT) })
@@ -147,11 +126,7 @@ pub(in crate::ring) fn write_at(fd: RawFd, bytes: &[u8], position_bytes: u64) ->
 }
 
 /// How many pages of a range the page cache holds (cachestat(2), Linux 6.5).
-pub(in crate::ring) fn cached_pages(
-    fd: RawFd,
-    position_bytes: u64,
-    len_bytes: u64,
-) -> io::Result<u64> {
+pub(in crate::ring) fn cached_pages(fd: RawFd, position_bytes: u64, len_bytes: u64) -> io::Result<u64> {
     const CACHESTAT: libc::c_long = 451; // the same number on each architecture
     let range = [position_bytes, len_bytes];
     let mut counts = [0_u64; 5];
@@ -162,18 +137,13 @@ pub(in crate::ring) fn cached_pages(
 }
 
 /// Sends `parts` in one call; `WouldBlock` where the socket is full. May be short.
-pub(in crate::ring) fn send(
-    fd: RawFd,
-    parts: &[io::IoSlice<'_>],
-    more_follows: bool,
-) -> io::Result<usize> {
+pub(in crate::ring) fn send(fd: RawFd, parts: &[io::IoSlice<'_>], more_follows: bool) -> io::Result<usize> {
     // SAFETY: all zeros is a message without address and control data.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     // An IoSlice has the layout of an iovec.
     message.msg_iov = parts.as_ptr().cast_mut().cast();
     message.msg_iovlen = parts.len() as _;
-    let flags =
-        libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | if more_follows { libc::MSG_MORE } else { 0 };
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | if more_follows { libc::MSG_MORE } else { 0 };
     // SAFETY: `parts` and what they point to live for the length of the call, which only reads them.
     uninterrupted(|| unsafe { libc::sendmsg(fd, &raw const message, flags) })
 }
@@ -181,37 +151,21 @@ pub(in crate::ring) fn send(
 /// Receives what is there; 0 at the end of the stream, `WouldBlock` where there is nothing.
 pub(in crate::ring) fn receive(fd: RawFd, into: &mut [u8]) -> io::Result<usize> {
     // SAFETY: writes `into` only.
-    uninterrupted(|| unsafe {
-        libc::recv(fd, into.as_mut_ptr().cast(), into.len(), libc::MSG_DONTWAIT)
-    })
+    uninterrupted(|| unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), libc::MSG_DONTWAIT) })
 }
 
 /// Sends a range of a file; 0 where the file ends before it. May be short.
-pub(in crate::ring) fn send_file(
-    socket: RawFd,
-    file: RawFd,
-    position_bytes: u64,
-    count: usize,
-) -> io::Result<usize> {
+pub(in crate::ring) fn send_file(socket: RawFd, file: RawFd, position_bytes: u64, count: usize) -> io::Result<usize> {
     let mut position = offset(position_bytes)?;
     // SAFETY: reads and writes `position` only.
     uninterrupted(|| unsafe { libc::sendfile(socket, file, &raw mut position, count) })
 }
 
 /// Moves bytes of a pipe to a socket; `WouldBlock` where the socket is full. May be short.
-pub(in crate::ring) fn send_pipe(
-    socket: RawFd,
-    pipe: RawFd,
-    count: usize,
-    more_follows: bool,
-) -> io::Result<usize> {
-    let flags = libc::SPLICE_F_NONBLOCK
-        | libc::SPLICE_F_MOVE
-        | if more_follows { libc::SPLICE_F_MORE } else { 0 };
+pub(in crate::ring) fn send_pipe(socket: RawFd, pipe: RawFd, count: usize, more_follows: bool) -> io::Result<usize> {
+    let flags = libc::SPLICE_F_NONBLOCK | libc::SPLICE_F_MOVE | if more_follows { libc::SPLICE_F_MORE } else { 0 };
     // SAFETY: no memory is passed.
-    uninterrupted(|| unsafe {
-        libc::splice(pipe, ptr::null_mut(), socket, ptr::null_mut(), count, flags)
-    })
+    uninterrupted(|| unsafe { libc::splice(pipe, ptr::null_mut(), socket, ptr::null_mut(), count, flags) })
 }
 
 /// The reading and the writing end of a new pipe, and its capacity: `bytes_wanted` where the user may have so much.
@@ -230,31 +184,16 @@ pub(in crate::ring) fn pipe(bytes_wanted: usize) -> io::Result<(RawFd, RawFd, us
 
 /// A non-blocking TCP socket of the family of `address`.
 pub(in crate::ring) fn socket(address: &SocketAddr) -> io::Result<RawFd> {
-    let family = if address.is_ipv4() {
-        libc::AF_INET
-    } else {
-        libc::AF_INET6
-    };
+    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: no memory is passed.
-    let fd = unsafe {
-        libc::socket(
-            family,
-            libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
-            0,
-        )
-    };
+    let fd = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) };
     check(fd as isize).map(|fd| fd as RawFd)
 }
 
 /// Sends small pieces at once, without waiting for the other end's acknowledgement.
 pub(in crate::ring) fn set_no_delay(fd: RawFd) -> io::Result<()> {
     let on: libc::c_int = 1;
-    set_option(
-        fd,
-        libc::TCP_NODELAY,
-        (&raw const on).cast(),
-        size_of::<libc::c_int>(),
-    )
+    set_option(fd, libc::TCP_NODELAY, (&raw const on).cast(), size_of::<libc::c_int>())
 }
 
 /// Picks the congestion control of a connection by its name in the kernel.
@@ -264,8 +203,7 @@ pub(in crate::ring) fn set_congestion(fd: RawFd, name: &str) -> io::Result<()> {
 
 fn set_option(fd: RawFd, option: i32, value: *const libc::c_void, len: usize) -> io::Result<()> {
     // SAFETY: both callers pass `len` readable bytes that outlive the call.
-    let result =
-        unsafe { libc::setsockopt(fd, libc::IPPROTO_TCP, option, value, len as libc::socklen_t) };
+    let result = unsafe { libc::setsockopt(fd, libc::IPPROTO_TCP, option, value, len as libc::socklen_t) };
     check(result as isize).map(|_| ())
 }
 
@@ -303,9 +241,7 @@ pub(in crate::ring) fn peer_address(fd: RawFd) -> io::Result<SocketAddr> {
 }
 
 /// An address as the kernel takes it, and its length.
-pub(in crate::ring) fn encode_address(
-    address: &SocketAddr,
-) -> (libc::sockaddr_storage, libc::socklen_t) {
+pub(in crate::ring) fn encode_address(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: all zeros is a valid sockaddr_storage, large and aligned enough for each family.
     let mut storage: libc::sockaddr_storage = unsafe { MaybeUninit::zeroed().assume_init() };
     match address {
@@ -313,17 +249,11 @@ pub(in crate::ring) fn encode_address(
             let encoded = libc::sockaddr_in {
                 sin_family: libc::AF_INET as libc::sa_family_t,
                 sin_port: address.port().to_be(),
-                sin_addr: libc::in_addr {
-                    s_addr: address.ip().to_bits().to_be(),
-                },
+                sin_addr: libc::in_addr { s_addr: address.ip().to_bits().to_be() },
                 sin_zero: [0; 8],
             };
             // SAFETY: see above.
-            unsafe {
-                (&raw mut storage)
-                    .cast::<libc::sockaddr_in>()
-                    .write(encoded)
-            };
+            unsafe { (&raw mut storage).cast::<libc::sockaddr_in>().write(encoded) };
             (storage, size_of::<libc::sockaddr_in>() as libc::socklen_t)
         }
         SocketAddr::V6(address) => {
@@ -331,17 +261,11 @@ pub(in crate::ring) fn encode_address(
                 sin6_family: libc::AF_INET6 as libc::sa_family_t,
                 sin6_port: address.port().to_be(),
                 sin6_flowinfo: address.flowinfo(),
-                sin6_addr: libc::in6_addr {
-                    s6_addr: address.ip().octets(),
-                },
+                sin6_addr: libc::in6_addr { s6_addr: address.ip().octets() },
                 sin6_scope_id: address.scope_id(),
             };
             // SAFETY: see above.
-            unsafe {
-                (&raw mut storage)
-                    .cast::<libc::sockaddr_in6>()
-                    .write(encoded)
-            };
+            unsafe { (&raw mut storage).cast::<libc::sockaddr_in6>().write(encoded) };
             (storage, size_of::<libc::sockaddr_in6>() as libc::socklen_t)
         }
     }
@@ -349,25 +273,16 @@ pub(in crate::ring) fn encode_address(
 
 /// The soft and the hard limit of a resource of this process.
 pub(in crate::ring) fn limit(resource: libc::__rlimit_resource_t) -> io::Result<(u64, u64)> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes `limit` only.
     check(unsafe { libc::getrlimit(resource, &raw mut limit) } as isize)?;
     Ok((limit.rlim_cur, limit.rlim_max))
 }
 
 /// Sets the soft limit of a resource, up to the hard one.
-pub(in crate::ring) fn set_soft_limit(
-    resource: libc::__rlimit_resource_t,
-    soft: u64,
-) -> io::Result<()> {
+pub(in crate::ring) fn set_soft_limit(resource: libc::__rlimit_resource_t, soft: u64) -> io::Result<()> {
     let (_, hard) = limit(resource)?;
-    let limit = libc::rlimit {
-        rlim_cur: soft.min(hard),
-        rlim_max: hard,
-    };
+    let limit = libc::rlimit { rlim_cur: soft.min(hard), rlim_max: hard };
     // SAFETY: reads `limit` only.
     check(unsafe { libc::setrlimit(resource, &raw const limit) } as isize).map(|_| ())
 }
@@ -375,10 +290,7 @@ pub(in crate::ring) fn set_soft_limit(
 /// A second descriptor of the same open file.
 pub(in crate::ring) fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: no memory is passed; the new descriptor is owned by nobody else.
-    unsafe {
-        check(libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) as isize)
-            .map(|fd| OwnedFd::from_raw_fd(fd as RawFd))
-    }
+    unsafe { check(libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) as isize).map(|fd| OwnedFd::from_raw_fd(fd as RawFd)) }
 }
 
 /// Cuts or extends a file. May wait for a disk: not on a core.

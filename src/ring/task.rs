@@ -21,10 +21,7 @@ pub struct TaskId {
 
 impl TaskId {
     /// An id that no task ever has.
-    pub const NONE: Self = Self {
-        index: u32::MAX,
-        generation: u32::MAX,
-    };
+    pub const NONE: Self = Self { index: u32::MAX, generation: u32::MAX };
 }
 
 /// The tasks of one core. Not shared between threads.
@@ -57,16 +54,9 @@ impl Executor {
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) -> TaskId {
         let generation = self.generation.get().wrapping_add(1);
         self.generation.set(generation);
-        let task = Task {
-            generation,
-            queued: true,
-            future: Some(Box::pin(future)),
-        };
+        let task = Task { generation, queued: true, future: Some(Box::pin(future)) };
         let index = self.tasks.borrow_mut().insert(task);
-        let id = TaskId {
-            index: u32::try_from(index).expect("a core has under 2^32 tasks"),
-            generation,
-        };
+        let id = TaskId { index: u32::try_from(index).expect("a core has under 2^32 tasks"), generation };
         self.ready.borrow_mut().push_back(id);
         id
     }
@@ -120,9 +110,7 @@ impl Executor {
             return Some(id);
         };
         self.current.set(id);
-        let polled = future
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()));
+        let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         self.current.set(TaskId::NONE);
         match polled {
             Poll::Ready(()) => {
@@ -222,10 +210,7 @@ mod tests {
         }));
         while executor.poll_one() {}
         executor.wake(ended);
-        assert!(
-            !executor.poll_one(),
-            "the slot's new task was woken by the old id"
-        );
+        assert!(!executor.poll_one(), "the slot's new task was woken by the old id");
         assert_eq!(polls.get(), 1);
     }
 

@@ -57,20 +57,12 @@ impl Timers {
 
     /// Takes a deadline back; nothing where it has passed already.
     pub fn cancel(&self, timer: TimerId) {
-        self.inner
-            .borrow_mut()
-            .by_deadline
-            .remove(&(timer.deadline, timer.sequence));
+        self.inner.borrow_mut().by_deadline.remove(&(timer.deadline, timer.sequence));
     }
 
     /// The soonest deadline.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        self.inner
-            .borrow()
-            .by_deadline
-            .keys()
-            .next()
-            .map(|(deadline, _)| *deadline)
+        self.inner.borrow().by_deadline.keys().next().map(|(deadline, _)| *deadline)
     }
 
     /// The task of one deadline that `now` has reached, taken out; `None` where none is left.

@@ -68,19 +68,13 @@ struct Account {
 
 impl Account {
     fn open(now: Nanos) -> Self {
-        Self {
-            since: now,
-            cpu_ns: syscall::thread_cpu_ns(),
-            asleep_ns: 0,
-        }
+        Self { since: now, cpu_ns: syscall::thread_cpu_ns(), asleep_ns: 0 }
     }
 
     /// Nanoseconds in which the thread neither slept nor ran.
     fn waited_for_cpu_ns(&self, now: Nanos) -> u64 {
         let ran_ns = syscall::thread_cpu_ns().saturating_sub(self.cpu_ns);
-        now.since(self.since)
-            .saturating_sub(self.asleep_ns)
-            .saturating_sub(ran_ns)
+        now.since(self.since).saturating_sub(self.asleep_ns).saturating_sub(ran_ns)
     }
 }
 
@@ -94,10 +88,7 @@ impl TurnLoop {
     ///
     /// # Errors
     /// Where the kernel refuses the ring itself: nothing can go on.
-    pub(in crate::ring) fn run_until(
-        &mut self,
-        mut is_done: impl FnMut() -> bool,
-    ) -> io::Result<()> {
+    pub(in crate::ring) fn run_until(&mut self, mut is_done: impl FnMut() -> bool) -> io::Result<()> {
         loop {
             let began = self.io.now();
             let last_task = self.work(began);
@@ -165,11 +156,7 @@ impl TurnLoop {
     /// Hands the kernel what was queued; sleeps where there is nothing to do.
     fn submit_or_sleep(&mut self, now: Nanos) -> io::Result<()> {
         if self.has_work() {
-            return if self.ring.needs_enter() {
-                self.ring.enter()
-            } else {
-                Ok(())
-            };
+            return if self.ring.needs_enter() { self.ring.enter() } else { Ok(()) };
         }
         let spin_us = self.ring.options.spin_us;
         if spin_us > 0 {
@@ -179,13 +166,7 @@ impl TurnLoop {
                     self.ring.enter()?;
                 }
                 self.ring.wake_waiting(self.io.executor());
-                if self.has_work()
-                    || self
-                        .io
-                        .timers()
-                        .next_deadline()
-                        .is_some_and(|at| at <= self.io.now())
-                {
+                if self.has_work() || self.io.timers().next_deadline().is_some_and(|at| at <= self.io.now()) {
                     return Ok(());
                 }
                 std::hint::spin_loop();
@@ -193,18 +174,10 @@ impl TurnLoop {
         }
         let seat = self.ring.seat();
         if !seat.fall_asleep() {
-            return if self.ring.needs_enter() {
-                self.ring.enter()
-            } else {
-                Ok(())
-            };
+            return if self.ring.needs_enter() { self.ring.enter() } else { Ok(()) };
         }
         let now = self.io.now();
-        let wait_ns = self
-            .io
-            .timers()
-            .next_deadline()
-            .map(|deadline| deadline.since(now));
+        let wait_ns = self.io.timers().next_deadline().map(|deadline| deadline.since(now));
         let slept = self.ring.enter_and_wait(wait_ns);
         seat.awake();
         let asleep_ns = self.io.now().since(now);

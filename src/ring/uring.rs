@@ -60,9 +60,7 @@ pub(in crate::ring) struct Ring {
 impl Uring {
     /// Makes the ring on the thread that will run it.
     pub(in crate::ring) fn new(options: CoreOptions, seat: CoreSeat) -> io::Result<Self> {
-        Ring::new(options, seat).map(|ring| Self {
-            ring: Rc::new(ring),
-        })
+        Ring::new(options, seat).map(|ring| Self { ring: Rc::new(ring) })
     }
 
     pub(in crate::ring) fn ring(&self) -> &Rc<Ring> {
@@ -88,12 +86,7 @@ impl Uring {
         std::mem::take(&mut words[*used - 1])
     }
 
-    pub(in crate::ring) async fn open(
-        &self,
-        io: &Io,
-        path: &Path,
-        how: OpenHow,
-    ) -> io::Result<UringFile> {
+    pub(in crate::ring) async fn open(&self, io: &Io, path: &Path, how: OpenHow) -> io::Result<UringFile> {
         let flags = match how {
             OpenHow::Read => libc::O_RDONLY,
             OpenHow::ReadWrite => libc::O_RDWR,
@@ -105,80 +98,39 @@ impl Uring {
         Ok(UringFile::new(io.clone(), self.ring.clone(), descriptor))
     }
 
-    async fn open_descriptor(
-        &self,
-        io: &Io,
-        path: &Path,
-        flags: i32,
-    ) -> io::Result<Rc<Descriptor>> {
-        let fd = self
-            .ring
-            .call(io, Request::open(c_path(path)?, flags))
-            .await;
-        fd.count()
-            .map(|fd| Descriptor::of_file(fd as i32, &self.ring))
+    async fn open_descriptor(&self, io: &Io, path: &Path, flags: i32) -> io::Result<Rc<Descriptor>> {
+        let fd = self.ring.call(io, Request::open(c_path(path)?, flags)).await;
+        fd.count().map(|fd| Descriptor::of_file(fd as i32, &self.ring))
     }
 
     pub(in crate::ring) async fn create_dir(&self, io: &Io, path: &Path) -> io::Result<()> {
-        self.ring
-            .call(io, Request::make_dir(c_path(path)?))
-            .await
-            .count()
-            .map(drop)
+        self.ring.call(io, Request::make_dir(c_path(path)?)).await.count().map(drop)
     }
 
     pub(in crate::ring) async fn rename(&self, io: &Io, from: &Path, to: &Path) -> io::Result<()> {
-        self.ring
-            .call(io, Request::rename(c_path(from)?, c_path(to)?))
-            .await
-            .count()
-            .map(drop)
+        self.ring.call(io, Request::rename(c_path(from)?, c_path(to)?)).await.count().map(drop)
     }
 
     pub(in crate::ring) async fn remove_file(&self, io: &Io, path: &Path) -> io::Result<()> {
-        self.ring
-            .call(io, Request::unlink(c_path(path)?, false))
-            .await
-            .count()
-            .map(drop)
+        self.ring.call(io, Request::unlink(c_path(path)?, false)).await.count().map(drop)
     }
 
     pub(in crate::ring) async fn remove_dir(&self, io: &Io, path: &Path) -> io::Result<()> {
-        self.ring
-            .call(io, Request::unlink(c_path(path)?, true))
-            .await
-            .count()
-            .map(drop)
+        self.ring.call(io, Request::unlink(c_path(path)?, true)).await.count().map(drop)
     }
 
     pub(in crate::ring) async fn sync_dir(&self, io: &Io, path: &Path) -> io::Result<()> {
-        let folder = self
-            .open_descriptor(io, path, libc::O_RDONLY | libc::O_DIRECTORY)
-            .await?;
-        self.ring
-            .call(io, Request::sync(&folder, false))
-            .await
-            .count()
-            .map(drop)
+        let folder = self.open_descriptor(io, path, libc::O_RDONLY | libc::O_DIRECTORY).await?;
+        self.ring.call(io, Request::sync(&folder, false)).await.count().map(drop)
     }
 
-    pub(in crate::ring) async fn read_dir(
-        &self,
-        io: &Io,
-        path: &Path,
-    ) -> io::Result<Vec<DirEntry>> {
+    pub(in crate::ring) async fn read_dir(&self, io: &Io, path: &Path) -> io::Result<Vec<DirEntry>> {
         let path = path.to_owned();
-        self.ring
-            .help(io, move || crate::ring::helper::read_dir(&path))
-            .await?
+        self.ring.help(io, move || crate::ring::helper::read_dir(&path)).await?
     }
 
     #[allow(clippy::disallowed_types)]
-    pub(in crate::ring) fn listen(
-        &self,
-        io: &Io,
-        address: SocketAddr,
-    ) -> io::Result<UringListener> {
+    pub(in crate::ring) fn listen(&self, io: &Io, address: SocketAddr) -> io::Result<UringListener> {
         self.adopt_listener(io, std::net::TcpListener::bind(address)?)
     }
 
@@ -191,16 +143,9 @@ impl Uring {
         UringListener::adopt(io.clone(), self.ring.clone(), listener)
     }
 
-    pub(in crate::ring) async fn connect(
-        &self,
-        io: &Io,
-        address: SocketAddr,
-    ) -> io::Result<UringStream> {
+    pub(in crate::ring) async fn connect(&self, io: &Io, address: SocketAddr) -> io::Result<UringStream> {
         let socket = Descriptor::of_socket(syscall::socket(&address)?);
-        self.ring
-            .call(io, Request::connect(&socket, &address))
-            .await
-            .count()?;
+        self.ring.call(io, Request::connect(&socket, &address)).await.count()?;
         UringStream::new(io.clone(), self.ring.clone(), socket)
     }
 
@@ -224,16 +169,10 @@ impl Ring {
             submitter.register_iowq_aff(&syscall::cpu_set(cpu)?)?;
         }
         let mut worker_counts_max = options.worker_counts_max;
-        uring
-            .submitter()
-            .register_iowq_max_workers(&mut worker_counts_max)?;
+        uring.submitter().register_iowq_max_workers(&mut worker_counts_max)?;
         let mut receive_ring = None;
         if features.contains(RingMask::BUFFER_RING) {
-            match ReceiveRing::register(
-                &uring,
-                options.receive_buffer_count,
-                options.receive_buffer_bytes,
-            ) {
+            match ReceiveRing::register(&uring, options.receive_buffer_count, options.receive_buffer_bytes) {
                 Ok(ring) => receive_ring = Some(ring),
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                     features = features.without(RingMask::BUFFER_RING);
@@ -328,11 +267,7 @@ impl Ring {
 
     /// Asks the kernel to end an operation early; its completion comes in any case.
     pub(in crate::ring) fn cancel(&self, key: Key) {
-        self.push(
-            opcode::AsyncCancel::new(key.to_user_data())
-                .build()
-                .user_data(IGNORED),
-        );
+        self.push(opcode::AsyncCancel::new(key.to_user_data()).build().user_data(IGNORED));
     }
 
     /// Wakes a core that sleeps.
@@ -387,10 +322,7 @@ impl Ring {
     pub(in crate::ring) fn reap(&self, executor: &Executor) -> usize {
         let mut reaped = self.reaped.take();
         reaped.extend(
-            self.uring
-                .borrow_mut()
-                .completion()
-                .map(|entry| (entry.user_data(), entry.result(), entry.flags())),
+            self.uring.borrow_mut().completion().map(|entry| (entry.user_data(), entry.result(), entry.flags())),
         );
         let count = reaped.len();
         for (user_data, result, flags) in reaped.drain(..) {
@@ -401,10 +333,7 @@ impl Ring {
                 continue;
             }
             let buffer = io_uring::cqueue::buffer_select(flags).map(|number| {
-                let ring = self
-                    .receive_ring
-                    .as_ref()
-                    .expect("a buffer comes from the receive ring");
+                let ring = self.receive_ring.as_ref().expect("a buffer comes from the receive ring");
                 Payload::Buffer(ring.received(number, usize::try_from(result).unwrap_or(0)))
             });
             if let Some(task) = self.operations.complete(user_data, result, flags, buffer) {
@@ -448,26 +377,14 @@ impl Ring {
 
     /// Submits, and waits for a completion until `wait` has passed (`None`: for ever).
     pub(in crate::ring) fn enter_and_wait(&self, wait: Option<u64>) -> io::Result<()> {
-        let span = wait.map(|ns| {
-            types::Timespec::new()
-                .sec(ns / 1_000_000_000)
-                .nsec((ns % 1_000_000_000) as u32)
-        });
+        let span = wait.map(|ns| types::Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32));
         let mut arguments = types::SubmitArgs::new();
         if let Some(span) = &span {
             arguments = arguments.timespec(span);
         }
         let no_iowait = self.has(RingMask::NO_IOWAIT);
-        let flags = if no_iowait {
-            EnterFlags::NO_IOWAIT
-        } else {
-            EnterFlags::empty()
-        };
-        let entered = self
-            .uring
-            .borrow()
-            .submitter()
-            .submit_with_args_and_flags(1, &arguments, flags);
+        let flags = if no_iowait { EnterFlags::NO_IOWAIT } else { EnterFlags::empty() };
+        let entered = self.uring.borrow().submitter().submit_with_args_and_flags(1, &arguments, flags);
         ignore_busy(entered)
     }
 
@@ -505,15 +422,9 @@ fn build(options: &CoreOptions) -> io::Result<(IoUring, RingMask)> {
     let mut features = RingMask::ALL.without(options.ring_mask);
     loop {
         let mut builder = IoUring::builder();
-        builder
-            .setup_submit_all()
-            .setup_cqsize(options.completion_entries)
-            .setup_clamp();
+        builder.setup_submit_all().setup_cqsize(options.completion_entries).setup_clamp();
         if features.contains(RingMask::DEFER_TASKRUN) {
-            builder
-                .setup_single_issuer()
-                .setup_defer_taskrun()
-                .setup_taskrun_flag();
+            builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
         } else {
             builder.setup_coop_taskrun().setup_taskrun_flag();
         }
@@ -541,10 +452,7 @@ fn build(options: &CoreOptions) -> io::Result<(IoUring, RingMask)> {
             // An older kernel refuses a flag that it does not know: the youngest goes first.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 let youngest = [RingMask::NO_SQARRAY, RingMask::DEFER_TASKRUN];
-                let Some(feature) = youngest
-                    .into_iter()
-                    .find(|feature| features.contains(*feature))
-                else {
+                let Some(feature) = youngest.into_iter().find(|feature| features.contains(*feature)) else {
                     return Err(error);
                 };
                 features = features.without(feature);
@@ -567,8 +475,7 @@ fn ignore_busy(entered: io::Result<usize>) -> io::Result<()> {
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| io::Error::from(io::ErrorKind::InvalidFilename))
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidFilename))
 }
 
 /// Completions that say nothing: of cancellations, and messages whose only purpose is to wake.
