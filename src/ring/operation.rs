@@ -60,8 +60,8 @@ struct Entry {
     generation: u32,
     task: TaskId,
     lane: Lane,
-    /// Results not taken yet; more than one for a multishot operation only.
-    results: VecDeque<(i32, u32)>,
+    /// Results not taken yet.
+    results: Results,
     state: State,
     /// Nobody wants the answer.
     abandoned: bool,
@@ -70,6 +70,29 @@ struct Entry {
     /// Held until the last completion.
     #[allow(dead_code)]
     descriptors: [Option<Rc<Descriptor>>; 2],
+}
+
+/// One result, and only for a multishot operation more: so the others allocate nothing.
+#[derive(Default)]
+struct Results {
+    first: Option<(i32, u32)>,
+    more: VecDeque<(i32, u32)>,
+}
+
+impl Results {
+    fn push(&mut self, result: (i32, u32)) {
+        if self.first.is_none() {
+            self.first = Some(result);
+        } else {
+            self.more.push_back(result);
+        }
+    }
+
+    fn pop(&mut self) -> Option<(i32, u32)> {
+        let first = self.first.take();
+        self.first = self.more.pop_front();
+        first
+    }
 }
 
 enum State {
@@ -131,7 +154,7 @@ impl Operations {
             generation,
             task,
             lane,
-            results: VecDeque::new(),
+            results: Results::default(),
             state,
             abandoned,
             makes_descriptor,
@@ -163,7 +186,7 @@ impl Operations {
             self.lanes.borrow_mut().release(entry.lane);
         }
         if !entry.abandoned {
-            entry.results.push_back((result, flags));
+            entry.results.push((result, flags));
             return Some(entry.task);
         }
         let unwanted_fd = (entry.makes_descriptor && result >= 0).then_some(result);
@@ -279,7 +302,7 @@ impl Operation {
         let mut entry = table.remove(key.index as usize);
         drop(table);
         self.key = None;
-        let (result, flags) = entry.results.pop_front().expect("a finished operation has a result");
+        let (result, flags) = entry.results.pop().expect("a finished operation has a result");
         let payload = std::mem::replace(&mut entry.payload, Payload::Nothing);
         Poll::Ready(Completion { result, flags, payload })
     }
@@ -291,7 +314,7 @@ impl Operation {
         };
         let mut table = self.ring.operations().table.borrow_mut();
         let entry = &mut table[key.index as usize];
-        if let Some((result, _)) = entry.results.pop_front() {
+        if let Some((result, _)) = entry.results.pop() {
             return Poll::Ready(Some(result));
         }
         if !matches!(entry.state, State::Finished) {
@@ -316,7 +339,7 @@ impl Drop for Operation {
         };
         assert_eq!(entry.generation, key.generation, "a handle outlived its operation");
         entry.abandoned = true;
-        let results = std::mem::take(&mut entry.results);
+        let mut results = std::mem::take(&mut entry.results);
         let makes_descriptor = entry.makes_descriptor;
         let (ended, cancel) = match entry.state {
             State::Finished => (Some(table.remove(key.index as usize)), false),
@@ -325,7 +348,7 @@ impl Drop for Operation {
         };
         drop(table);
         drop(ended);
-        for (result, _) in results {
+        while let Some((result, _)) = results.pop() {
             if makes_descriptor && result >= 0 {
                 syscall::close(result);
             }
