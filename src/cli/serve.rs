@@ -7,7 +7,6 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::str::FromStr;
 
 use thiserror::Error;
 
@@ -17,7 +16,6 @@ use super::byte_size;
 use super::cores::{self, CORES_MAX, CoresError, Processor};
 use super::serve_boot;
 use crate::control::broker_config::BrokerConfigError;
-use crate::ring::ring_mask::RingMask;
 use crate::ring::ring_mask::RingMask;
 
 /// All that the server needs to know, resolved once and handed down.
@@ -104,9 +102,6 @@ pub enum ServeError {
     /// A `--set` that is refused.
     #[error("--set: {0}")]
     Setting(BrokerConfigError),
-    /// A name in `--ring-mask` that means nothing.
-    #[error("--ring-mask: {0}")]
-    RingMask(<RingMask as FromStr>::Err),
     /// A core's share of the memory is below the largest request.
     #[error(
         "--memory is too small: {cores} cores that may each hold a request of {request_bytes_max} bytes \

@@ -84,7 +84,8 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
         brokers,
         data_dirs: Vec::new(),
         frame_memory_bytes,
-        open_files_max: open_files_max(cpus.len()),
+        // Known when the machine was looked at.
+        open_files_max: 0,
         request_bytes_max,
         connection_idle_ms_max: broker_config.connections_max_idle_ms().unwrap_or(u64::MAX / 4),
         connections_max: share(broker_config.max_connections()),
@@ -94,7 +95,7 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
         broker_config,
     };
     let ring = CoreOptions {
-        ring_mask: options.ring_mask.value.parse().map_err(ServeError::RingMask)?,
+        ring_mask: options.ring_mask.value,
         spin_us: u64::from(options.spin_us.value),
         disk_operations_max: (DISK_QUEUE / cpus.len().max(1)).max(8),
         pool_bytes_max: memory_bytes / 8,
@@ -111,12 +112,6 @@ fn check_memory(options: &ServeOptions, request_bytes_max: u32, frame_memory_byt
         return Err(ServeError::Memory { request_bytes_max, cores, needed_bytes: (needed / 3 * 4 + 4) as u64 * cores as u64 });
     }
     Ok(())
-}
-
-/// Half of the descriptors that this process may have, for segments; connections have the rest.
-fn open_files_max(cores: usize) -> usize {
-    let limit = crate::ring::startup_check::open_files_limit().unwrap_or(1024);
-    (usize::try_from(limit).unwrap_or(usize::MAX) / 2 / cores.max(1)).clamp(16, 65_536)
 }
 
 /// Entries of a block device's queue: more operations in flight would make submission wait.

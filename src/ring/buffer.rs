@@ -138,7 +138,9 @@ impl BufferPool {
 
     /// A buffer of exactly `len` bytes. What is in it is arbitrary (an earlier use's bytes), but initialised.
     pub fn take(self: &Rc<Self>, len: usize) -> Buffer {
-        let Some(class) = class_of(len) else { return Buffer::zeroed(len) };
+        let Some(class) = class_of(len) else {
+            return Buffer::zeroed(len);
+        };
         let reused = {
             let mut idle = self.idle.borrow_mut();
             let reused = idle.classes[class].pop();

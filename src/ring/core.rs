@@ -128,9 +128,7 @@ where
     // Threads without a ring wake this core by an eventfd, which the ring reads.
     let event = ring.share_event(event_fd).map_err(|error| RunError::Ring { core, error })?;
     let (own_io, own_ring) = (io.clone(), ring.clone());
-    io.spawn(async move {
-        while own_ring.call(&own_io, Request::read_event(&event)).await.result >= 0 {}
-    });
+    io.spawn(async move { while own_ring.call(&own_io, Request::read_event(&event)).await.result >= 0 {} });
     let failed = |error| RunError::Turn { core, error };
     turns.run_until(|| answer.borrow().is_some()).map_err(failed)?;
 
@@ -149,9 +147,111 @@ where
     turns.run_until(|| ring.operations().count() == 0 || gave_up.get()).map_err(failed)?;
     io.executor().clear();
     if gave_up.get() {
-        tracing::warn!(core, operations = ring.operations().count(), "the kernel did not finish in time; memory is kept");
+        tracing::warn!(
+            core,
+            operations = ring.operations().count(),
+            "the kernel did not finish in time; memory is kept"
+        );
         ring.leak();
     }
     let answer = answer.borrow_mut().take();
     Ok(answer.expect("the loop ended because main had answered"))
+}
+
+#[cfg(test)]
+pub(in crate::ring) mod tests {
+    use super::*;
+    use crate::ring::mesh::CoreMesh;
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    /// Runs `main` on a lone core; sees that nothing stayed in flight.
+    pub(in crate::ring) fn run_alone<T: 'static, F: Future<Output = T> + 'static>(
+        ring_mask: RingMask,
+        main: impl FnOnce(Io) -> F,
+    ) -> T {
+        let mesh = CoreMesh::new(1).unwrap();
+        run(CoreOptions { ring_mask, ..CoreOptions::default() }, mesh.seat(0), main).unwrap()
+    }
+
+    /// No feature hidden, and each one alone.
+    pub(in crate::ring) fn masks() -> impl Iterator<Item = RingMask> {
+        std::iter::once(RingMask::NONE).chain(RingMask::NAMES.into_iter().map(|(_, feature)| feature))
+    }
+
+    #[test]
+    fn a_core_runs_main_and_its_tasks_and_timers() {
+        for mask in masks() {
+            let seen = run_alone(mask, |io| async move {
+                let seen = Rc::new(RefCell::new(Vec::new()));
+                for ms in [3, 1, 2] {
+                    let (io, seen) = (io.clone(), seen.clone());
+                    io.clone().spawn(async move {
+                        io.sleep_ms(ms).await;
+                        seen.borrow_mut().push(ms);
+                    });
+                }
+                let before = io.now();
+                io.sleep_ms(20).await;
+                assert!(io.now().since(before) >= 20_000_000, "slept short");
+                io.yield_now().await;
+                seen.take()
+            });
+            assert_eq!(seen, [1, 2, 3], "mask {mask}");
+        }
+    }
+
+    #[test]
+    fn threads_and_cores_wake_a_sleeping_core() {
+        for mask in masks() {
+            let mesh = CoreMesh::new(2).unwrap();
+            let options = CoreOptions { ring_mask: mask, ..CoreOptions::default() };
+            let (sender, receiver) = std::sync::mpsc::channel::<u32>();
+            let (asleep, is_asleep) = std::sync::mpsc::channel::<()>();
+            let (first, second) = (mesh.seat(0), mesh.seat(1));
+            let notifier = first.notifier();
+            std::thread::scope(|scope| {
+                let own_options = options.clone();
+                let thread_sender = sender.clone();
+                scope.spawn(move || {
+                    is_asleep.recv().unwrap();
+                    thread_sender.send(1).unwrap();
+                    notifier.notify();
+                    is_asleep.recv().unwrap();
+                    run(own_options, second, |io| async move {
+                        sender.send(2).unwrap();
+                        io.notify(0);
+                    })
+                    .unwrap();
+                });
+                let got = run(options, first, |io| async move {
+                    let mut got = Vec::new();
+                    asleep.send(()).unwrap();
+                    poll_fn(|_| {
+                        io.note_notified();
+                        while let Ok(word) = receiver.try_recv() {
+                            got.push(word);
+                            // After the last word nobody listens any more.
+                            let _ = asleep.send(());
+                        }
+                        if got.len() == 2 { Poll::Ready(()) } else { Poll::Pending }
+                    })
+                    .await;
+                    got
+                });
+                assert_eq!(got.unwrap(), [1, 2], "mask {mask}");
+            });
+        }
+    }
+
+    #[test]
+    fn an_idle_core_sleeps_until_its_deadline() {
+        run_alone(RingMask::NONE, |io| async move {
+            io.sleep_ms(5).await;
+            let before = io.turn_stats();
+            io.sleep_ms(100).await;
+            let after = io.turn_stats();
+            assert!(after.turns - before.turns <= 3, "{} turns in 100 ms of nothing", after.turns - before.turns);
+        });
+    }
 }

@@ -142,3 +142,160 @@ fn is_transient(error: &io::Error) -> bool {
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 const SLOW_WRITE_NS: u64 = 2_000_000;
 const THROTTLED_NS: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::core::tests::{masks, run_alone};
+    use crate::ring::io::{OpenHow, read_file, replace_file};
+    use std::future::Future;
+    use std::task::{Context, Poll, Waker};
+
+    #[test]
+    fn files_are_written_read_cut_renamed_and_removed() {
+        for mask in masks() {
+            let folder = tempfile::tempdir().unwrap();
+            let base = folder.path().to_owned();
+            run_alone(mask, |io| async move {
+                let dir = base.join("a");
+                io.create_dir(&dir).await.unwrap();
+                assert_eq!(io.create_dir(&dir).await.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+                let path = dir.join("x");
+                let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
+                let again = io.open(&path, OpenHow::CreateNew).await.err().unwrap();
+                assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+                let missing = io.open(&dir.join("y"), OpenHow::Read).await.err().unwrap();
+                assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+                for (len, position) in [(10, 0), (100_000, 10), (3_000_000, 100_010)] {
+                    let bytes: Vec<u8> = (0..len).map(|at| ((position + at) % 251) as u8).collect();
+                    file.write_at(Buffer::from_vec(bytes), position as u64).await.0.unwrap();
+                }
+                file.sync_data().await.unwrap();
+                assert_eq!(file.len().await.unwrap(), 3_100_010);
+                for (position, len, want) in
+                    [(0_usize, 10_usize, 10_usize), (5, 200_000, 200_000), (3_100_000, 100, 10), (4_000_000, 1, 0)]
+                {
+                    let (count, buffer) = file.read_at(io.buffer(len), position as u64).await;
+                    assert_eq!(count.unwrap(), want, "mask {mask}, at {position}");
+                    assert!(
+                        (0..want).all(|at| buffer[at] == ((position + at) % 251) as u8),
+                        "mask {mask}, at {position}"
+                    );
+                }
+                file.set_len(7).await.unwrap();
+                assert_eq!(file.len().await.unwrap(), 7, "mask {mask}");
+                drop(file);
+                io.rename(&path, &dir.join("z")).await.unwrap();
+                io.sync_dir(&dir).await.unwrap();
+                replace_file(&io, &dir.join("b"), vec![1, 2, 3]).await.unwrap();
+                assert_eq!(read_file(&io, &dir.join("b"), 3).await.unwrap(), [1, 2, 3]);
+                let listed = io.read_dir(&dir).await.unwrap();
+                let names: Vec<_> = listed.iter().map(|entry| (entry.name.as_str(), entry.len_bytes)).collect();
+                assert_eq!(names, [("b", 3), ("z", 7)], "mask {mask}");
+                assert_eq!(io.remove_file(&dir.join("none")).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+                io.remove_file(&dir.join("b")).await.unwrap();
+                io.remove_file(&dir.join("z")).await.unwrap();
+                io.remove_dir(&dir).await.unwrap();
+                assert!(io.read_dir(&base).await.unwrap().is_empty());
+            });
+        }
+    }
+
+    /// Polls `future` once, in the task that runs, and drops it there.
+    fn poll_and_drop(future: impl Future) {
+        let mut future = Box::pin(future);
+        let _ = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// Descriptors of this process that lead to `path` (other tests of the process open and close their own).
+    #[allow(clippy::disallowed_methods)]
+    fn open_under(path: &std::path::Path) -> usize {
+        let all = std::fs::read_dir("/proc/self/fd").unwrap();
+        all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()).filter(|at| at.starts_with(path)).count()
+    }
+
+    #[test]
+    fn dropped_operations_leak_no_descriptor_and_free_no_memory() {
+        for mask in masks() {
+            let folder = tempfile::tempdir().unwrap();
+            let base = folder.path().to_owned();
+            run_alone(mask, |io| async move {
+                let path = base.join("x");
+                let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
+                file.write_at(Buffer::from_vec(vec![7; 1 << 20]), 0).await.0.unwrap();
+                for round in 0..20_usize {
+                    poll_and_drop(io.open(&path, OpenHow::Read));
+                    poll_and_drop(io.open(&base.join(format!("n{round}")), OpenHow::CreateNew));
+                    poll_and_drop(io.create_dir(&base.join(format!("d{round}"))));
+                    poll_and_drop(file.read_at(io.buffer(1 << 20), 0));
+                    poll_and_drop(file.write_at(Buffer::from_vec(vec![7; 300_000]), 100 + round as u64));
+                    poll_and_drop(file.sync_data());
+                    poll_and_drop(file.len());
+                    poll_and_drop(file.set_len(1 << 20));
+                    poll_and_drop(io.rename(&base.join("none"), &base.join("other")));
+                    poll_and_drop(io.remove_file(&base.join("none")));
+                    poll_and_drop(io.remove_dir(&base.join("none")));
+                    poll_and_drop(io.sync_dir(&base));
+                    poll_and_drop(io.read_dir(&base));
+                    if round % 3 == 0 {
+                        io.yield_now().await;
+                    }
+                }
+                // The ring goes on, and what it reads is whole.
+                let (count, buffer) = file.read_at(io.buffer(1 << 20), 0).await;
+                assert_eq!(count.unwrap(), 1 << 20);
+                assert!(buffer.iter().all(|byte| *byte == 7), "mask {mask}");
+                drop(file);
+                let deadline = io.now().plus_ms(5000);
+                while open_under(&base) > 0 && io.now() < deadline {
+                    io.sleep_ms(1).await;
+                }
+                assert_eq!(open_under(&base), 0, "mask {mask}: descriptors are left");
+            });
+        }
+    }
+
+    #[test]
+    fn more_operations_than_fit_wait_for_their_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        run_alone(RingMask::READ_NOWAIT.with(RingMask::INLINE_WRITE), |io| async move {
+            let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
+            let left = Rc::new(std::cell::Cell::new(3000));
+            for at in 0..3000_u64 {
+                let (io, file, left) = (io.clone(), file.clone(), left.clone());
+                io.clone().spawn(async move {
+                    file.write_at(Buffer::from_vec(vec![at as u8; 16]), at * 16).await.0.unwrap();
+                    if at % 500 == 0 {
+                        file.sync_data().await.unwrap();
+                    }
+                    let (count, buffer) = file.read_at(io.buffer(16), at * 16).await;
+                    assert_eq!((count.unwrap(), &*buffer), (16, &[at as u8; 16][..]));
+                    left.set(left.get() - 1);
+                });
+            }
+            while left.get() > 0 {
+                io.sleep_ms(1).await;
+            }
+        });
+    }
+
+    #[test]
+    fn a_core_that_ends_leaves_nothing_in_flight() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().to_owned();
+        let path = base.clone();
+        run_alone(RingMask::NONE, |io| async move {
+            let file = io.open(&path.join("x"), OpenHow::CreateNew).await.unwrap();
+            for _ in 0..10 {
+                let (io, file) = (io.clone(), file.clone());
+                io.spawn(async move {
+                    file.write_at(Buffer::from_vec(vec![1; 4 << 20]), 0).await.0.unwrap();
+                    std::future::poll_fn(|_| Poll::<()>::Pending).await;
+                });
+            }
+            io.yield_now().await;
+        });
+        assert_eq!(open_under(&base), 0);
+    }
+}

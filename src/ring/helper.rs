@@ -66,7 +66,9 @@ pub(in crate::ring) fn read_dir(path: &Path) -> io::Result<Vec<DirEntry>> {
     for entry in std::fs::read_dir(path)? {
         let entry = entry?;
         // One that was removed since is left out.
-        let Ok(metadata) = entry.metadata() else { continue };
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
         entries.push(DirEntry {
             name: entry.file_name().to_string_lossy().into_owned(),
             is_dir: metadata.is_dir(),

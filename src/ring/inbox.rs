@@ -61,3 +61,34 @@ impl<T> Inbox<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::core::{CoreOptions, run};
+    use crate::ring::mesh::CoreMesh;
+    use std::future::poll_fn;
+
+    #[test]
+    fn messages_of_a_thread_arrive_in_order_then_the_end() {
+        let mesh = CoreMesh::new(1).unwrap();
+        let (outbox, inbox) = inbox::<u32>(4, mesh.notifier(0));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for mut message in 0..1000 {
+                    while let Err(mpsc::TrySendError::Full(back)) = outbox.try_send(message) {
+                        message = back;
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            run(CoreOptions::default(), mesh.seat(0), |io| async move {
+                for want in 0..1000 {
+                    assert_eq!(poll_fn(|_| inbox.poll_message(&io)).await, Some(want));
+                }
+                assert_eq!(poll_fn(|_| inbox.poll_message(&io)).await, None);
+            })
+            .unwrap();
+        });
+    }
+}

@@ -24,9 +24,10 @@ use crate::ring::sim::file::SimFile;
 use crate::ring::sim::net::SimListener;
 #[cfg(any(test, feature = "sim"))]
 use crate::ring::sim::stream::SimStream;
+use crate::ring::socket::{UringListener, UringStream};
 use crate::ring::task::{Executor, TaskId, WaitList};
 use crate::ring::timer::{Nanos, Timers};
-use crate::ring::socket::{UringListener, UringStream};
+use crate::ring::turn::TurnStats;
 use crate::ring::uring::Uring;
 
 /// One core's view of the world. Cheap to clone; never leaves its thread.
@@ -72,6 +73,7 @@ impl Io {
         Self { core: Rc::new(core) }
     }
 
+    #[cfg(any(test, feature = "sim"))]
     pub(in crate::ring) fn driver(&self) -> &Driver {
         &self.core.driver
     }
@@ -272,6 +274,15 @@ impl Io {
     /// Never blocks; notices sent before the other core looks are one.
     pub fn notify(&self, core: usize) {
         drive!(&self.core.driver, Driver, driver => driver.notify(self, core));
+    }
+
+    /// What this core's loop has done so far, for metrics. The simulator has no turns to speak of.
+    pub fn turn_stats(&self) -> TurnStats {
+        match &self.core.driver {
+            Driver::Uring(driver) => driver.ring().stats.borrow().clone(),
+            #[cfg(any(test, feature = "sim"))]
+            Driver::Sim(_) => TurnStats::default(),
+        }
     }
 
     /// Has the current task polled at the next notice from another core (or thread). Always returns at once; look at

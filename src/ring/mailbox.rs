@@ -5,7 +5,6 @@
 //! and a reply always finds a place. Where the credits are used up, [`Mailbox::try_call`] hands the request back.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
@@ -66,7 +65,9 @@ impl<Q: 'static, R: 'static> MailboxSeat<Q, R> {
         let (weak, own_io) = (Rc::downgrade(&inner), io.clone());
         io.spawn(std::future::poll_fn(move |_| {
             own_io.note_notified();
-            let Some(inner) = Weak::upgrade(&weak) else { return Poll::Ready(()) };
+            let Some(inner) = Weak::upgrade(&weak) else {
+                return Poll::Ready(());
+            };
             inner.take_in();
             Poll::Pending
         }));
@@ -345,5 +346,117 @@ impl<Q, R> Drop for CallFuture<Q, R> {
         };
         drop(state);
         drop(before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::core::tests::masks;
+    use crate::ring::core::{CoreOptions, run};
+    use crate::ring::mesh::CoreMesh;
+    use crate::ring::ring_mask::RingMask;
+    use std::future::{Future, poll_fn};
+
+    /// Runs two cores, each with its end of a mailbox.
+    fn two_cores<A, B>(
+        ring_mask: RingMask,
+        credits: usize,
+        first: impl FnOnce(Io, Mailbox<u64, u64>) -> A + Send,
+        second: impl FnOnce(Io, Mailbox<u64, u64>) -> B + Send,
+    ) where
+        A: Future<Output = ()> + 'static,
+        B: Future<Output = ()> + 'static,
+    {
+        let cores = CoreMesh::new(2).unwrap();
+        let mut seats = mesh::<u64, u64>(2, credits);
+        let (other, own) = (seats.pop().unwrap(), seats.pop().unwrap());
+        let options = CoreOptions { ring_mask, ..CoreOptions::default() };
+        std::thread::scope(|scope| {
+            let (theirs, seat) = (options.clone(), cores.seat(1));
+            scope.spawn(move || run(theirs, seat, |io| second(io.clone(), other.bind(&io))).unwrap());
+            run(options, cores.seat(0), |io| first(io.clone(), own.bind(&io))).unwrap();
+        });
+    }
+
+    /// Answers 2 * n until it has answered 0.
+    async fn double(mailbox: Mailbox<u64, u64>) {
+        loop {
+            let Incoming { from, request, reply } = poll_fn(|_| mailbox.poll_request()).await;
+            assert_eq!(from, 0);
+            reply.send(request * 2);
+            if request == 0 {
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn calls_are_answered_also_when_they_wait_for_credits() {
+        for mask in masks() {
+            let first = |io: Io, mailbox: Mailbox<u64, u64>| async move {
+                let left = Rc::new(std::cell::Cell::new(1000_u64));
+                for n in 1..=1000 {
+                    let (mailbox, left) = (mailbox.clone(), left.clone());
+                    io.spawn(async move {
+                        assert_eq!(mailbox.call(1, n).await, Ok(2 * n));
+                        left.set(left.get() - 1);
+                    });
+                }
+                while left.get() > 0 {
+                    io.sleep_ms(1).await;
+                }
+                assert_eq!(mailbox.call(1, 0).await, Ok(0));
+            };
+            two_cores(mask, 4, first, |_, mailbox| double(mailbox));
+        }
+    }
+
+    #[test]
+    fn requests_arrive_in_order_and_a_full_mailbox_hands_them_back() {
+        let first = |_: Io, mailbox: Mailbox<u64, u64>| async move {
+            mailbox.try_post(1, 1).unwrap();
+            let second = mailbox.try_call(1, 2).unwrap();
+            mailbox.try_post(1, 3).unwrap();
+            assert_eq!(mailbox.try_post(1, 4), Err(Full(4)), "three credits");
+            drop(second);
+            // The dropped call's credit comes back with its reply.
+            for n in 4..=200 {
+                while mailbox.try_post(1, n).is_err() {
+                    let mut polled = false;
+                    poll_fn(|_| {
+                        mailbox.note_credit();
+                        if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending }
+                    })
+                    .await;
+                }
+            }
+            assert_eq!(mailbox.call(1, 201).await, Err(Dropped));
+            assert_eq!(mailbox.call(1, 202).await, Ok(7));
+        };
+        let second = |_: Io, mailbox: Mailbox<u64, u64>| async move {
+            for want in 1..=200 {
+                let incoming = poll_fn(|_| mailbox.poll_request()).await;
+                assert_eq!(incoming.request, want);
+                incoming.reply.send(0);
+            }
+            drop(poll_fn(|_| mailbox.poll_request()).await);
+            poll_fn(|_| mailbox.poll_request()).await.reply.send(7);
+        };
+        two_cores(RingMask::NONE, 3, first, second);
+    }
+
+    #[test]
+    fn a_core_can_call_itself() {
+        let cores = CoreMesh::new(1).unwrap();
+        let seat = mesh::<u64, u64>(1, 2).pop().unwrap();
+        run(CoreOptions::default(), cores.seat(0), |io| {
+            let mailbox = seat.bind(&io);
+            io.spawn(double(mailbox.clone()));
+            async move {
+                assert_eq!(mailbox.call(0, 21).await, Ok(42));
+            }
+        })
+        .unwrap();
     }
 }

@@ -108,7 +108,9 @@ impl CoreSeat {
 
     /// Leaves a notice for `core`; says how to wake it.
     pub(in crate::ring) fn leave_notice(&self, core: usize) -> Wake {
-        let Some(slot) = self.slots.get(core) else { return Wake::Unneeded };
+        let Some(slot) = self.slots.get(core) else {
+            return Wake::Unneeded;
+        };
         // Release: what was left for the core is there before the notice. Only the first notice to a sleeper wakes it.
         if slot.state.fetch_or(NOTIFIED, Ordering::AcqRel) != ASLEEP {
             return Wake::Unneeded;

@@ -3,6 +3,7 @@
 //! A core is one pinned thread with one [`io::Io`]: tasks, timers, files, sockets and mail from other cores. Everything
 //! above asks the world through it, so the simulator can stand in for the kernel.
 
+pub mod affinity;
 pub mod buffer;
 pub mod core;
 mod descriptor;
@@ -24,6 +25,7 @@ mod send;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 mod socket;
+pub mod startup_check;
 mod syscall;
 pub mod task;
 pub mod timer;

@@ -60,8 +60,8 @@ struct Entry {
     generation: u32,
     task: TaskId,
     lane: Lane,
-    /// Results not taken yet; more than one for a multishot operation only.
-    results: VecDeque<(i32, u32)>,
+    /// Results not taken yet.
+    results: Results,
     state: State,
     /// Nobody wants the answer.
     abandoned: bool,
@@ -70,6 +70,29 @@ struct Entry {
     /// Held until the last completion.
     #[allow(dead_code)]
     descriptors: [Option<Rc<Descriptor>>; 2],
+}
+
+/// One result, and only for a multishot operation more: so the others allocate nothing.
+#[derive(Default)]
+struct Results {
+    first: Option<(i32, u32)>,
+    more: VecDeque<(i32, u32)>,
+}
+
+impl Results {
+    fn push(&mut self, result: (i32, u32)) {
+        if self.first.is_none() {
+            self.first = Some(result);
+        } else {
+            self.more.push_back(result);
+        }
+    }
+
+    fn pop(&mut self) -> Option<(i32, u32)> {
+        let first = self.first.take();
+        self.first = self.more.pop_front();
+        first
+    }
 }
 
 enum State {
@@ -109,7 +132,12 @@ impl Operations {
     }
 
     /// Enters a request; says what to submit now, if its lane has room.
-    pub(in crate::ring) fn enter(&self, request: Request, task: TaskId, abandoned: bool) -> (Key, Option<squeue::Entry>) {
+    pub(in crate::ring) fn enter(
+        &self,
+        request: Request,
+        task: TaskId,
+        abandoned: bool,
+    ) -> (Key, Option<squeue::Entry>) {
         let generation = self.generation.get().wrapping_add(1);
         self.generation.set(generation);
         let Request { entry, payload, descriptors, lane, makes_descriptor } = request;
@@ -120,16 +148,13 @@ impl Operations {
         let key = Key { index, generation };
         let entry = entry.user_data(key.to_user_data());
         let starts = self.lanes.borrow_mut().claim(lane, key);
-        let (state, submit) = if starts {
-            (State::InFlight, Some(entry))
-        } else {
-            (State::Queued(Box::new(entry)), None)
-        };
+        let (state, submit) =
+            if starts { (State::InFlight, Some(entry)) } else { (State::Queued(Box::new(entry)), None) };
         vacant.insert(Entry {
             generation,
             task,
             lane,
-            results: VecDeque::new(),
+            results: Results::default(),
             state,
             abandoned,
             makes_descriptor,
@@ -161,7 +186,7 @@ impl Operations {
             self.lanes.borrow_mut().release(entry.lane);
         }
         if !entry.abandoned {
-            entry.results.push_back((result, flags));
+            entry.results.push((result, flags));
             return Some(entry.task);
         }
         let unwanted_fd = (entry.makes_descriptor && result >= 0).then_some(result);
@@ -179,7 +204,8 @@ impl Operations {
         loop {
             let key = self.lanes.borrow_mut().next()?;
             let mut table = self.table.borrow_mut();
-            let Some(entry) = table.get_mut(key.index as usize).filter(|entry| entry.generation == key.generation) else {
+            let Some(entry) = table.get_mut(key.index as usize).filter(|entry| entry.generation == key.generation)
+            else {
                 unreachable!("a queued operation left the table: {key:?}")
             };
             if entry.abandoned {
@@ -195,12 +221,6 @@ impl Operations {
             };
             return Some(*submit);
         }
-    }
-
-    /// Answers of a multishot operation that nobody has taken yet.
-    pub(in crate::ring) fn untaken(&self, user_data: u64) -> usize {
-        let key = Key::of_user_data(user_data);
-        self.table.borrow().get(key.index as usize).map_or(0, |entry| entry.results.len())
     }
 
     /// The keys of all that the kernel has.
@@ -227,7 +247,9 @@ impl Lanes {
 
     /// Takes a place in the lane, or queues for one.
     fn claim(&mut self, lane: Lane, key: Key) -> bool {
-        let Some(lane) = self.lane(lane) else { return true };
+        let Some(lane) = self.lane(lane) else {
+            return true;
+        };
         // Those that wait go first.
         let starts = lane.waiting.is_empty() && lane.in_flight < lane.in_flight_max;
         if starts {
@@ -280,17 +302,19 @@ impl Operation {
         let mut entry = table.remove(key.index as usize);
         drop(table);
         self.key = None;
-        let (result, flags) = entry.results.pop_front().expect("a finished operation has a result");
+        let (result, flags) = entry.results.pop().expect("a finished operation has a result");
         let payload = std::mem::replace(&mut entry.payload, Payload::Nothing);
         Poll::Ready(Completion { result, flags, payload })
     }
 
     /// The next answer of a multishot operation; `None` after its last one.
     pub(in crate::ring) fn poll_next(&mut self, task: TaskId) -> Poll<Option<i32>> {
-        let Some(key) = self.key else { return Poll::Ready(None) };
+        let Some(key) = self.key else {
+            return Poll::Ready(None);
+        };
         let mut table = self.ring.operations().table.borrow_mut();
         let entry = &mut table[key.index as usize];
-        if let Some((result, _)) = entry.results.pop_front() {
+        if let Some((result, _)) = entry.results.pop() {
             return Poll::Ready(Some(result));
         }
         if !matches!(entry.state, State::Finished) {
@@ -310,10 +334,12 @@ impl Drop for Operation {
         let Some(key) = self.key.take() else { return };
         let mut table = self.ring.operations().table.borrow_mut();
         // Gone where `leak` has emptied the table.
-        let Some(entry) = table.get_mut(key.index as usize) else { return };
+        let Some(entry) = table.get_mut(key.index as usize) else {
+            return;
+        };
         assert_eq!(entry.generation, key.generation, "a handle outlived its operation");
         entry.abandoned = true;
-        let results = std::mem::take(&mut entry.results);
+        let mut results = std::mem::take(&mut entry.results);
         let makes_descriptor = entry.makes_descriptor;
         let (ended, cancel) = match entry.state {
             State::Finished => (Some(table.remove(key.index as usize)), false),
@@ -322,7 +348,7 @@ impl Drop for Operation {
         };
         drop(table);
         drop(ended);
-        for (result, _) in results {
+        while let Some((result, _)) = results.pop() {
             if makes_descriptor && result >= 0 {
                 syscall::close(result);
             }

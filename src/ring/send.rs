@@ -119,7 +119,9 @@ impl Sender {
                 queue.pipe = None;
                 let count = match done.count() {
                     // Shorter than its part says.
-                    Ok(0) => return Poll::Ready(Err(io::Error::from(io::ErrorKind::UnexpectedEof))),
+                    Ok(0) => {
+                        return Poll::Ready(Err(io::Error::from(io::ErrorKind::UnexpectedEof)));
+                    }
                     Ok(count) => count,
                     Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => 0,
                     Err(error) => return Poll::Ready(Err(error)),
@@ -238,3 +240,136 @@ const SLICES_MAX: usize = 16;
 const PROBE_BYTES: u64 = 1 << 20;
 /// As cold pieces are read where the ring cannot splice.
 const COLD_READ_BYTES: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::core::tests::{masks, run_alone};
+    use crate::ring::io::{Listener, OpenHow, Stream};
+    use std::future::poll_fn;
+
+    /// Two ends of a connection on the loopback, both on this core.
+    pub(in crate::ring) async fn pair(io: &Io) -> (Stream, Stream) {
+        let listener: Listener = io.listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let near = io.connect(listener.local_address()).await.unwrap();
+        let far = poll_fn(|_| listener.poll_accept()).await.unwrap();
+        (near, far)
+    }
+
+    #[allow(clippy::disallowed_types)]
+    fn drop_from_cache(path: &std::path::Path) {
+        use std::os::fd::AsRawFd;
+        let file = std::fs::File::open(path).unwrap();
+        file.sync_all().unwrap();
+        syscall::drop_from_cache(file.as_raw_fd());
+    }
+
+    fn byte_at(at: u64) -> u8 {
+        (at % 253) as u8 ^ (at >> 12) as u8
+    }
+
+    #[test]
+    fn parts_arrive_whole_hot_and_cold_to_a_slow_reader() {
+        const FILE_BYTES: u64 = 5 << 20;
+        for mask in masks() {
+            for cold in [false, true] {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("x");
+                run_alone(mask, move |io| async move {
+                    let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
+                    let bytes = (0..FILE_BYTES).map(byte_at).collect();
+                    file.write_at(Buffer::from_vec(bytes), 0).await.0.unwrap();
+                    if cold {
+                        drop_from_cache(&path);
+                    }
+                    let mut queue = SendQueue::default();
+                    let mut want: Vec<u8> = Vec::new();
+                    for (position_bytes, len_bytes) in
+                        [(0, 1), (1, 4095), (4096, 65536), (3, FILE_BYTES - 5), (777, 2 << 20)]
+                    {
+                        queue.push(Part::Bytes(vec![9; 10]));
+                        queue.push(Part::Bytes(vec![8; 3]));
+                        queue.push(Part::File { file: file.clone(), position_bytes, len_bytes });
+                        want.extend([9; 10]);
+                        want.extend([8; 3]);
+                        want.extend((position_bytes..position_bytes + len_bytes).map(byte_at));
+                    }
+                    queue.push(Part::Bytes(vec![5; 3 << 20]));
+                    want.extend(vec![5; 3 << 20]);
+                    assert_eq!(queue.queued_bytes(), want.len() as u64);
+                    let (near, far) = pair(&io).await;
+                    io.spawn(async move {
+                        poll_fn(|_| near.poll_send(&mut queue)).await.unwrap();
+                        assert_eq!(queue.queued_bytes(), 0);
+                    });
+                    let mut got = Vec::new();
+                    loop {
+                        let buffer = poll_fn(|_| far.poll_receive()).await.unwrap();
+                        if buffer.is_empty() {
+                            break;
+                        }
+                        got.extend_from_slice(&buffer);
+                        drop(buffer);
+                        if got.len() % 7 == 0 {
+                            io.sleep_ms(1).await;
+                        }
+                    }
+                    assert_eq!(got.len(), want.len(), "mask {mask}, cold {cold}");
+                    assert!(got == want, "mask {mask}, cold {cold}: bytes differ");
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_shorter_than_its_part_ends_the_stream() {
+        for mask in masks() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("x");
+            run_alone(mask, move |io| async move {
+                let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
+                file.write_at(Buffer::from_vec(vec![1; 1000]), 0).await.0.unwrap();
+                let (near, _far) = pair(&io).await;
+                let mut queue = SendQueue::default();
+                queue.push(Part::File { file, position_bytes: 500, len_bytes: 5000 });
+                let sent = poll_fn(|_| near.poll_send(&mut queue)).await;
+                assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "mask {mask}");
+            });
+        }
+    }
+
+    #[test]
+    fn streams_dropped_in_the_middle_of_a_cold_part_leave_no_pipe() {
+        for mask in masks() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("x");
+            run_alone(mask, move |io| async move {
+                let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
+                let bytes = (0..4_u64 << 20).map(byte_at).collect();
+                file.write_at(Buffer::from_vec(bytes), 0).await.0.unwrap();
+                for round in 0..12 {
+                    drop_from_cache(&path);
+                    let (near, far) = pair(&io).await;
+                    let mut queue = SendQueue::default();
+                    queue.push(Part::File { file: file.clone(), position_bytes: 0, len_bytes: 4 << 20 });
+                    io.spawn(async move {
+                        // Full before the end: nobody reads.
+                        let _ = poll_fn(|_| near.poll_send(&mut queue)).await;
+                    });
+                    if round % 3 > 0 {
+                        io.sleep_ms(round % 3).await;
+                    }
+                    drop(far);
+                }
+                // A later stream gets its own bytes and no others'.
+                let (near, far) = pair(&io).await;
+                let mut queue = SendQueue::default();
+                queue.push(Part::File { file, position_bytes: 1 << 20, len_bytes: 1 << 20 });
+                io.spawn(async move { poll_fn(|_| near.poll_send(&mut queue)).await.unwrap() });
+                let (mut buffer, mut filled) = (io.buffer(1 << 20), 0);
+                poll_fn(|_| far.poll_receive_into(&mut buffer, &mut filled)).await.unwrap();
+                assert!((0..1_u64 << 20).all(|at| buffer[at as usize] == byte_at((1 << 20) + at)), "mask {mask}");
+            });
+        }
+    }
+}

@@ -52,7 +52,9 @@ impl UringListener {
                     let socket = Descriptor::of_socket(result);
                     return Poll::Ready(UringStream::new(self.io.clone(), self.ring.clone(), socket));
                 }
-                Poll::Ready(Some(result)) => return Poll::Ready(Err(io::Error::from_raw_os_error(-result))),
+                Poll::Ready(Some(result)) => {
+                    return Poll::Ready(Err(io::Error::from_raw_os_error(-result)));
+                }
                 // It has ended (by an error, or one at a time): the next one is started.
                 Poll::Ready(None) => *accepting = None,
             }
@@ -235,3 +237,165 @@ fn ended_early<T>() -> Poll<io::Result<T>> {
 const BACKLOG: i32 = 4096;
 /// Most that one call of `poll_receive_into` takes before the others have their turn.
 const RECEIVE_BUDGET_BYTES: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::core::tests::{masks, run_alone};
+    use crate::ring::core::{CoreOptions, run};
+    use crate::ring::io::{Part, Stream};
+    use crate::ring::mesh::CoreMesh;
+    use std::future::{Future, poll_fn};
+    use std::task::{Context, Waker};
+
+    async fn send_all(stream: &Stream, bytes: Vec<u8>) {
+        let mut queue = SendQueue::default();
+        queue.push(Part::Bytes(bytes));
+        poll_fn(|_| stream.poll_send(&mut queue)).await.unwrap();
+    }
+
+    fn frame(seed: usize, len: usize) -> Vec<u8> {
+        (0..len).map(|at| (seed + at) as u8).collect()
+    }
+
+    #[test]
+    fn frames_of_all_sizes_come_back_whole() {
+        const SIZES: [usize; 9] = [1, 100, 4096, 65535, 65536, 65537, 300_000, 1 << 20, 8 << 20];
+        for mask in masks() {
+            run_alone(mask, |io| async move {
+                let listener = io.listen("127.0.0.1:0".parse().unwrap()).unwrap();
+                let address = listener.local_address();
+                let own_io = io.clone();
+                // The server: a length of 4 bytes, then so many bytes, which it sends back.
+                io.spawn(async move {
+                    let stream = poll_fn(|_| listener.poll_accept()).await.unwrap();
+                    assert!(stream.peer_address().ip().is_loopback());
+                    let mut held: Option<Buffer> = None;
+                    loop {
+                        let mut head = Vec::new();
+                        while head.len() < 4 {
+                            let mut buffer = match held.take() {
+                                Some(buffer) => buffer,
+                                None => poll_fn(|_| stream.poll_receive()).await.unwrap(),
+                            };
+                            if buffer.is_empty() {
+                                return;
+                            }
+                            let taken = buffer.split_to(buffer.len().min(4 - head.len()));
+                            head.extend_from_slice(&taken);
+                            held = (!buffer.is_empty()).then_some(buffer);
+                        }
+                        let len = u32::from_be_bytes(head.try_into().unwrap()) as usize;
+                        let mut body = own_io.buffer(len);
+                        let mut filled = 0;
+                        if let Some(mut buffer) = held.take() {
+                            let taken = buffer.split_to(buffer.len().min(len));
+                            body[..taken.len()].copy_from_slice(&taken);
+                            filled = taken.len();
+                            held = (!buffer.is_empty()).then_some(buffer);
+                        }
+                        poll_fn(|_| stream.poll_receive_into(&mut body, &mut filled)).await.unwrap();
+                        send_all(&stream, body.to_vec()).await;
+                    }
+                });
+                let client = io.connect(address).await.unwrap();
+                for (seed, size) in SIZES.into_iter().enumerate() {
+                    let mut message = (size as u32).to_be_bytes().to_vec();
+                    message.extend(frame(seed, size));
+                    let (mut answer, mut filled) = (io.buffer(size), 0);
+                    // Both directions at once, or large frames would fill both sockets.
+                    let mut queue = SendQueue::default();
+                    queue.push(Part::Bytes(message));
+                    poll_fn(|_| {
+                        let sent = client.poll_send(&mut queue).map(Result::unwrap).is_ready();
+                        let got = client.poll_receive_into(&mut answer, &mut filled).map(Result::unwrap).is_ready();
+                        if sent && got { Poll::Ready(()) } else { Poll::Pending }
+                    })
+                    .await;
+                    assert!(*answer == frame(seed, size)[..], "mask {mask}, size {size}");
+                }
+                drop(client);
+            });
+        }
+    }
+
+    #[test]
+    fn more_connections_than_buffers_lose_nothing() {
+        const CONNECTIONS: usize = 40;
+        let options = CoreOptions { receive_buffer_count: 2, receive_buffer_bytes: 1024, ..CoreOptions::default() };
+        let mesh = CoreMesh::new(1).unwrap();
+        run(options, mesh.seat(0), |io| async move {
+            let listener = io.listen("127.0.0.1:0".parse().unwrap()).unwrap();
+            let mut clients = Vec::new();
+            let left = Rc::new(std::cell::Cell::new(CONNECTIONS));
+            for seed in 0..CONNECTIONS {
+                let client = io.connect(listener.local_address()).await.unwrap();
+                let server = poll_fn(|_| listener.poll_accept()).await.unwrap();
+                let (io, left) = (io.clone(), left.clone());
+                io.clone().spawn(async move {
+                    let mut got = Vec::new();
+                    while got.len() < 10_000 {
+                        let buffer = poll_fn(|_| server.poll_receive()).await.unwrap();
+                        assert!(!buffer.is_empty(), "connection {seed} ended after {} bytes", got.len());
+                        // Held over a sleep, so that the others find none.
+                        io.sleep_ms(1).await;
+                        got.extend_from_slice(&buffer);
+                    }
+                    assert!(got == frame(seed, 10_000), "connection {seed}");
+                    left.set(left.get() - 1);
+                });
+                clients.push(client);
+            }
+            for (seed, client) in clients.iter().enumerate() {
+                send_all(client, frame(seed, 10_000)).await;
+            }
+            while left.get() > 0 {
+                io.sleep_ms(1).await;
+            }
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn dropped_sockets_leave_the_ring_whole() {
+        for mask in masks() {
+            run_alone(mask, |io| async move {
+                let listener = io.listen("127.0.0.1:0".parse().unwrap()).unwrap();
+                let address = listener.local_address();
+                for _ in 0..10 {
+                    // A connect, an accept and a receive, each dropped in flight.
+                    let mut connecting = Box::pin(io.connect(address));
+                    let _ = connecting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    drop(connecting);
+                    let client = io.connect(address).await.unwrap();
+                    let server = poll_fn(|_| listener.poll_accept()).await.unwrap();
+                    let _ = server.poll_receive();
+                    drop(server);
+                    drop(client);
+                }
+                drop(listener);
+                let deadline = io.now().plus_ms(5000);
+                let listener = loop {
+                    // The port is free when the dropped accept has ended.
+                    match io.listen(address) {
+                        Ok(listener) => break listener,
+                        Err(error) => assert!(io.now() < deadline, "mask {mask}: {error}"),
+                    }
+                    io.sleep_ms(1).await;
+                };
+                let _ = listener.poll_accept();
+                io.sleep_ms(1).await;
+                drop(listener);
+                let deadline = io.now().plus_ms(5000);
+                while io.connect(address).await.is_ok() && io.now() < deadline {
+                    io.sleep_ms(1).await;
+                }
+                assert_eq!(
+                    io.connect(address).await.err().unwrap().kind(),
+                    io::ErrorKind::ConnectionRefused,
+                    "mask {mask}"
+                );
+            });
+        }
+    }
+}

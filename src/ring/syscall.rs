@@ -300,6 +300,24 @@ pub(in crate::ring) fn truncate(file: &OwnedFd, len_bytes: u64) -> io::Result<()
     uninterrupted(|| unsafe { libc::ftruncate(file.as_raw_fd(), len) } as isize).map(|_| ())
 }
 
+/// Drops a file's clean pages from the page cache.
+#[cfg(test)]
+pub(in crate::ring) fn drop_from_cache(fd: RawFd) {
+    // SAFETY: no memory is passed.
+    let result = unsafe { libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_DONTNEED) };
+    assert_eq!(result, 0);
+}
+
+/// The kernel's release, such as `6.18.44`.
+pub(in crate::ring) fn kernel_release() -> String {
+    // SAFETY: all zeros is a valid utsname; the call fills it with texts that end in a zero within their arrays.
+    unsafe {
+        let mut names: libc::utsname = MaybeUninit::zeroed().assume_init();
+        libc::uname(&raw mut names);
+        std::ffi::CStr::from_ptr(names.release.as_ptr()).to_string_lossy().into_owned()
+    }
+}
+
 /// A status without contents, to be filled by the ring.
 pub(in crate::ring) fn empty_status() -> libc::statx {
     // SAFETY: a statx is made of integers; all zeros is one.

@@ -106,7 +106,9 @@ impl Executor {
                 _ => return Some(id),
             }
         };
-        let Some(mut future) = future else { return Some(id) };
+        let Some(mut future) = future else {
+            return Some(id);
+        };
         self.current.set(id);
         let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         self.current.set(TaskId::NONE);

@@ -321,7 +321,9 @@ impl Ring {
     /// Takes all completions that have come; wakes the tasks that wait for them. Returns how many there were.
     pub(in crate::ring) fn reap(&self, executor: &Executor) -> usize {
         let mut reaped = self.reaped.take();
-        reaped.extend(self.uring.borrow_mut().completion().map(|entry| (entry.user_data(), entry.result(), entry.flags())));
+        reaped.extend(
+            self.uring.borrow_mut().completion().map(|entry| (entry.user_data(), entry.result(), entry.flags())),
+        );
         let count = reaped.len();
         for (user_data, result, flags) in reaped.drain(..) {
             if user_data as u32 >= RESERVED_INDEX_MIN {
@@ -416,7 +418,7 @@ impl Drop for Ring {
 }
 
 /// A ring with all the setup flags that kernel and mask allow.
-fn build(options: &CoreOptions) -> io::Result<(IoUring, RingMask)> {
+pub(in crate::ring) fn build(options: &CoreOptions) -> io::Result<(IoUring, RingMask)> {
     let mut features = RingMask::ALL.without(options.ring_mask);
     loop {
         let mut builder = IoUring::builder();
@@ -444,6 +446,11 @@ fn build(options: &CoreOptions) -> io::Result<(IoUring, RingMask)> {
                     if !probe.is_supported(code) {
                         features = features.without(feature);
                     }
+                }
+                // No such file, or no such call.
+                let cachestat = syscall::cached_pages(-1, 0, 1).map_err(|error| error.raw_os_error());
+                if cachestat == Err(Some(libc::ENOSYS)) {
+                    features = features.without(RingMask::CACHESTAT);
                 }
                 return Ok((uring, features));
             }

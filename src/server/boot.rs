@@ -17,6 +17,7 @@ use crate::ring::dir_lock::{DirLock, LockError};
 use crate::ring::io::Io;
 use crate::ring::mailbox::{self, MailboxSeat};
 use crate::ring::mesh::{CoreMesh, CoreSeat, Notifier};
+use crate::ring::startup_check;
 use crate::ring::port::{BoundPort, bind_ports};
 use crate::server::core_main::{self, CoreBoot};
 use crate::server::data_dir::{self, DataDirError, DataDirs, LOCK_FILE};
@@ -80,7 +81,14 @@ pub enum ServeError {
 ///
 /// # Errors
 /// Each in words that an operator can act on; nothing is left running.
-pub fn serve(options: ServerOptions, ready: impl FnOnce(), wait_for_stop: impl FnOnce()) -> Result<(), ServeError> {
+pub fn serve(mut options: ServerOptions, ready: impl FnOnce(), wait_for_stop: impl FnOnce()) -> Result<(), ServeError> {
+    let cores = options.cpus.len();
+    let offered = startup_check::check(&options.ring, cores, OPEN_FILES_MIN).map_err(|lacks| {
+        ServeError::Machine(lacks.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    })?;
+    // Half of the descriptors for segments; connections have the rest.
+    let open_files = usize::try_from(offered.open_files_max).unwrap_or(usize::MAX);
+    options.shard.open_files_max = (open_files / 2 / cores.max(1)).clamp(OPEN_SEGMENTS_MIN, OPEN_SEGMENTS_MAX);
     // All ports and all locks first: a server that cannot have them changes nothing on the disk.
     let ports = bind_ports(options.listen, options.cpus.len())
         .map_err(|taken| ServeError::Port { core: taken.core, address: taken.address, source: taken.source })?;
@@ -247,5 +255,10 @@ async fn stop_requested(io: Io, stop: Arc<AtomicBool>) {
     .await;
 }
 
+/// Descriptors that a server needs to be of use.
+const OPEN_FILES_MIN: u64 = 1024;
+/// Segment files that a core may keep open.
+const OPEN_SEGMENTS_MIN: usize = 16;
+const OPEN_SEGMENTS_MAX: usize = 65_536;
 /// Questions that one core may have open with another.
 const MAIL_CREDITS: usize = 256;

@@ -21,7 +21,7 @@ use crate::shard::durability::DurabilityStage;
 use crate::shard::files::FileCache;
 use crate::shard::memory::MemoryBudget;
 use crate::shard::message::{Answer, Question};
-use crate::shard::partition::{Durability, Partition};
+use crate::shard::partition::Partition;
 
 /// What a core was started with. The same on all cores.
 #[derive(Clone, Debug)]
@@ -40,8 +40,6 @@ pub struct ShardOptions {
     pub brokers: Vec<BrokerAddress>,
     /// The data directories, in the order of the command line.
     pub data_dirs: Vec<DataDir>,
-    /// Which durability a topic has that does not say.
-    pub durability: Durability,
     /// Kafka's broker configs, with `--set` applied.
     pub broker_config: BrokerConfig,
     /// Memory for frames of this core, in bytes.
