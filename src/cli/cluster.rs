@@ -73,7 +73,7 @@ impl Cluster {
     pub fn topics(&mut self, names: Option<&[&str]>) -> Result<Vec<Topic>, ClientError> {
         let api_key = ApiKey::Metadata;
         let version = self.first.version(api_key, METADATA_VERSION_MAX)?;
-                let request = MetadataRequest {
+        let request = MetadataRequest {
             topics: names.map(|names| names.iter().map(|name| by_name(name)).collect()),
             // Versions before 4 have no such field and always allow it, which the encoder insists on.
             allow_auto_topic_creation: version < 4,

@@ -386,6 +386,10 @@ mod tests {
     use super::*;
     use crate::record::compression::Compression;
 
+    fn joined(template: &RequestTemplate, batch: &PrebuiltBatch, position: usize) -> Vec<u8> {
+        template.slices(&batch.bytes, position).iter().flat_map(|slice| slice.to_vec()).collect()
+    }
+
     #[test]
     fn templates_give_back_the_whole_request() {
         let batch = PrebuiltBatch::build(2000, 100, Compression::None, 0, 3).expect("no compressor");
@@ -395,12 +399,12 @@ mod tests {
                     RequestTemplate::build(version, "topic", 1, partitions, &batch.bytes).expect("short");
                 template.set_correlation_id(0x0102_0304);
                 let name = format!("version {version}, {partitions:?}");
-                let whole: Vec<u8> = template.slices(&batch.bytes, 0).concat();
+                let whole: Vec<u8> = joined(&template, &batch, 0);
                 assert_eq!(whole.len(), template.bytes, "{name}");
                 assert_eq!(whole[..4], (whole.len() as u32 - 4).to_be_bytes(), "{name}");
                 assert_eq!(whole[8..12], [1, 2, 3, 4], "{name}");
                 for position in [1, 40, 100, 2100, whole.len() - 1, whole.len()] {
-                    let rest: Vec<u8> = template.slices(&batch.bytes, position).concat();
+                    let rest: Vec<u8> = joined(&template, &batch, position);
                     assert_eq!(rest, whole[position..], "{name} from {position}");
                 }
                 let header = frame::RequestHeader::parse(&whole[4..]).expect("header");
