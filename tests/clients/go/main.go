@@ -1,0 +1,3 @@
+package main
+import (_ "github.com/twmb/franz-go/pkg/kadm"; _ "github.com/twmb/franz-go/pkg/kgo")
+func main(){}

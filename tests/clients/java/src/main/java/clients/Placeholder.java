@@ -1,0 +1,1 @@
+package clients; class Placeholder {}
