@@ -1,1 +1,0 @@
-package clients; class Placeholder {}
