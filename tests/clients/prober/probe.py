@@ -78,7 +78,7 @@ def produce(connection, topic, records, version=PRODUCE, **options):
 def produced(connection, topic, records, **options):
     """Produces what must be accepted; returns the base offset."""
     row = produce(connection, topic, records, **options)
-    equal(row["ErrorCode"], OK, "produce")
+    equal(row["ErrorCode"], OK, f"error of a good produce ({row.get('ErrorMessage')})")
     return row["BaseOffset"]
 
 
