@@ -52,7 +52,7 @@ MALFORMED = {
     "length-past-the-end": (lambda: batch([b"one"], length=5000), INVALID_RECORD),
     "cut-in-the-header": (lambda: whole()[:40], INVALID_RECORD),
     "cut-in-the-records": (lambda: whole()[:-5], INVALID_RECORD),
-    "17-bytes-after-the-batch": (lambda: whole() + bytes(17), CORRUPT_MESSAGE),
+    "12-zero-bytes-after-the-batch": (lambda: whole() + bytes(12), CORRUPT_MESSAGE),
     "no-bytes": (lambda: b"", INVALID_RECORD),
     "ten-bytes": (lambda: bytes(10), INVALID_RECORD),
     "count-0": (lambda: batch([], records=b""), INVALID_RECORD),
@@ -110,9 +110,10 @@ def same_but_for_the_broker(got, sent):
 
 
 OLD_MS = 1_700_000_000_000
-# Odd, and taken. Bytes after the batch that are too few for a batch's magic are cut off.
+# Odd, and taken. What follows the batch and is no whole batch is cut off, unless it has a length that no batch can have.
 ACCEPTED = {
-    "16-bytes-after-the-batch": lambda: whole() + bytes(16),
+    "11-bytes-after-the-batch": lambda: whole() + bytes(11),
+    "half-a-batch-after-the-batch": lambda: whole() + whole()[:70],
     "deltas-that-repeat": lambda: batch([b"a", b"b"], records=record(0, b"a") + record(0, b"b"), timestamp_ms=OLD_MS),
     "deltas-with-a-gap": lambda: batch([b"a", b"b"], records=record(0, b"a") + record(5, b"b"), timestamp_ms=OLD_MS),
     "record-attributes": lambda: batch([b"a"], records=record(0, b"a", attributes=0x7F), timestamp_ms=OLD_MS),
