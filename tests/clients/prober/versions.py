@@ -2,6 +2,7 @@
 import uuid
 
 from connection import Connection
+from idempotence import wait_until_ready
 from probe import *
 from suite import true
 
@@ -88,6 +89,7 @@ def _(probe):
 
 @suite.case("every-version-of-init-producer-id")
 def _(probe):
+    wait_until_ready(probe)
     with probe.connect() as connection:
         for version in offered(probe, "InitProducerId"):
             reply = connection.call("InitProducerId", version, {"TransactionalId": None, "TransactionTimeoutMs": 60000})

@@ -23,7 +23,7 @@ class Suite:
     def main(self, prepare, after=None, arguments=None):
         """`prepare(options)` returns what each case gets; `after(context)` is checked behind every case."""
         parser = arguments or self.arguments()
-        options = parser.parse_args()
+        options = parser.parse_intermixed_args()
         chosen = [(n, f) for n, f in self.cases if not options.only or any(re.search(p, n) for p in options.only)]
         if options.list:
             print("\n".join(n for n, _ in chosen))
