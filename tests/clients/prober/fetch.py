@@ -196,6 +196,18 @@ def _(probe):
     equal(batches(fetch(connection, topic, 0)["Records"])[0]["leader_epoch"], epoch, "epoch in the batch")
 
 
+@suite.case("fetch-fenced-epoch-of-a-topic-that-lived-through-a-restart")
+def _(probe):
+    # A new topic has epoch 0, below which there is none: the case finds its topic only after a restart of the server.
+    with probe.connect() as connection:
+        found = connection.call("Metadata", 9, {"Topics": None})["Topics"]
+    old = [(t["Name"], p["PartitionIndex"], p["LeaderEpoch"]) for t in found for p in t["Partitions"] if p["LeaderEpoch"] > 0 and p["ErrorCode"] == 0]
+    for topic, partition, epoch in old[:1]:
+        with probe.connect(topic, partition) as connection:
+            for given, want in ((epoch - 1, FENCED_LEADER_EPOCH), (0, FENCED_LEADER_EPOCH), (epoch, OK), (epoch + 1, UNKNOWN_LEADER_EPOCH)):
+                equal(fetch(connection, topic, 0, partition=partition, epoch=given)["ErrorCode"], want, f"{topic}-{partition} epoch {given}, current {epoch}")
+
+
 def session(connection, rows, session_id, epoch, forgotten=(), **options):
     names = [{"Topic": topic, "Partitions": partitions} for topic, partitions in forgotten]
     return connection.call("Fetch", FETCH, fetch_body(rows, SessionId=session_id, SessionEpoch=epoch, ForgottenTopicsData=names, **options))
