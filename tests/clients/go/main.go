@@ -29,7 +29,8 @@ type session struct {
 
 const partitions = 6
 
-var timestamp = time.UnixMilli(1_700_000_000_000)
+// An hour ago: older than the producer, younger than any retention.
+var timestamp = time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 
 func unique(prefix string) string {
 	return fmt.Sprintf("%s-%x-%x", prefix, os.Getpid(), time.Now().UnixNano())

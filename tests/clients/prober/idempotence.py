@@ -36,7 +36,7 @@ class Producer:
         return row["ErrorCode"], row["BaseOffset"]
 
     def batch(self, sequence, epoch=0, values=(b"v",), id_=None):
-        return batch(list(values), producer_id=self.id if id_ is None else id_, producer_epoch=epoch, sequence=sequence, timestamp_ms=1_700_000_000_000)
+        return batch(list(values), producer_id=self.id if id_ is None else id_, producer_epoch=epoch, sequence=sequence, timestamp_ms=HOUR_AGO_MS)
 
 
 @suite.case("producer-ids-are-unique")

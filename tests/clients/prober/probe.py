@@ -11,7 +11,9 @@ from suite import Suite, equal, unique
 suite = Suite("prober")
 # The versions that most cases use: the last before topic ids, which every client can fall back to.
 PRODUCE, FETCH = 9, 12
-SMALL = batch([b"one"], timestamp_ms=1_700_000_000_000)
+# Younger than any retention, and the same for each batch, so that a batch sent again has the same bytes.
+HOUR_AGO_MS = now_ms() - 3_600_000
+SMALL = batch([b"one"], timestamp_ms=HOUR_AGO_MS)
 # Error codes by Kafka's names.
 OK, UNKNOWN_SERVER_ERROR, OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, UNKNOWN_TOPIC_OR_PARTITION = 0, -1, 1, 2, 3
 NOT_LEADER_OR_FOLLOWER, MESSAGE_TOO_LARGE, COORDINATOR_NOT_AVAILABLE, INVALID_TOPIC = 6, 10, 15, 17

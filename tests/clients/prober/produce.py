@@ -107,18 +107,18 @@ def same_but_for_the_broker(got, sent):
     return got[8:12] == sent[8:12] and got[16:] == sent[16:]
 
 
-OLD_MS = 1_700_000_000_000
+
 # Odd, and taken. What follows the batch and is no whole batch is cut off, unless it has a length that no batch can have.
 ACCEPTED = {
     "11-bytes-after-the-batch": lambda: whole() + bytes(11),
     "half-a-batch-after-the-batch": lambda: whole() + whole()[:70],
-    "deltas-that-repeat": lambda: batch([b"a", b"b"], records=record(0, b"a") + record(0, b"b"), timestamp_ms=OLD_MS),
-    "deltas-with-a-gap": lambda: batch([b"a", b"b"], records=record(0, b"a") + record(5, b"b"), timestamp_ms=OLD_MS),
-    "record-attributes": lambda: batch([b"a"], records=record(0, b"a", attributes=0x7F), timestamp_ms=OLD_MS),
-    "max-timestamp-wrong": lambda: batch([b"a"], max_timestamp_ms=5, timestamp_ms=OLD_MS),
+    "deltas-that-repeat": lambda: batch([b"a", b"b"], records=record(0, b"a") + record(0, b"b"), timestamp_ms=HOUR_AGO_MS),
+    "deltas-with-a-gap": lambda: batch([b"a", b"b"], records=record(0, b"a") + record(5, b"b"), timestamp_ms=HOUR_AGO_MS),
+    "record-attributes": lambda: batch([b"a"], records=record(0, b"a", attributes=0x7F), timestamp_ms=HOUR_AGO_MS),
+    "max-timestamp-wrong": lambda: batch([b"a"], max_timestamp_ms=5, timestamp_ms=HOUR_AGO_MS),
     "timestamp-minus-500": lambda: batch([b"a"], timestamp_ms=-500),
-    "gzip": lambda: batch([b"a", b"b"], compress="gzip", timestamp_ms=OLD_MS),
-    "gzip-of-100-mb": lambda: batch([bytes(100 << 20)], compress="gzip", timestamp_ms=OLD_MS),
+    "gzip": lambda: batch([b"a", b"b"], compress="gzip", timestamp_ms=HOUR_AGO_MS),
+    "gzip-of-100-mb": lambda: batch([bytes(100 << 20)], compress="gzip", timestamp_ms=HOUR_AGO_MS),
 }
 for name, build in ACCEPTED.items():
     @suite.case(f"accepted-{name}")

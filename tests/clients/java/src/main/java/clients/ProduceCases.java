@@ -23,7 +23,7 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 
 final class ProduceCases {
-    private static final long TIMESTAMP_MS = 1_700_000_000_000L;
+    private static final long TIMESTAMP_MS = System.currentTimeMillis() - 3_600_000; // an hour ago: younger than any retention
     private static final byte[] EVERY_BYTE = new byte[256];
 
     static {
