@@ -9,6 +9,9 @@ MISSING_ID = uuid.UUID("01234567-89ab-4def-8123-456789abcdef")
 
 
 def metadata(probe, version, topics, **fields):
+    """Asks without creating anything, where the version has a word for that."""
+    if version >= 4:
+        fields = {"AllowAutoTopicCreation": False, **fields}
     with probe.connect() as connection:
         return connection.call("Metadata", version, {"Topics": topics, **fields})
 
@@ -44,10 +47,28 @@ def _(probe):
 @suite.case("metadata-of-a-missing-topic")
 def _(probe):
     name = unique("missing")
-    for version in (1, 8, 9, 12):
-        topic = metadata(probe, version, [{"Name": name}], **({"AllowAutoTopicCreation": False} if version >= 4 else {}))["Topics"][0]
+    for version in (4, 8, 9, 12):
+        topic = metadata(probe, version, [{"Name": name}])["Topics"][0]
         equal((topic["ErrorCode"], topic["Name"], topic["Partitions"]), (UNKNOWN_TOPIC_OR_PARTITION, name, []), f"version {version}")
     true(name not in [t["Name"] for t in metadata(probe, 1, None)["Topics"]], "asking has created the topic")
+
+
+@suite.case("C036-metadata-creates-a-topic-only-where-it-may")
+def _(probe):
+    broker = probe.cluster.metadata([])["Brokers"][0]
+    with Connection((broker["Host"], broker["Port"])) as connection:
+        rows = [{"ResourceType": 4, "ResourceName": str(broker["NodeId"]), "ConfigurationKeys": ["auto.create.topics.enable"]}]
+        configs = connection.call("DescribeConfigs", 4, {"Resources": rows})["Results"][0]["Configs"]
+    enabled = [c["Value"] for c in configs] == ["true"]
+    for version, fields in ((1, {}), (4, {"AllowAutoTopicCreation": True}), (9, {"AllowAutoTopicCreation": True})):
+        name = unique("prober")
+        code = metadata(probe, version, [{"Name": name}], **fields)["Topics"][0]["ErrorCode"]
+        listed = lambda: name in [t["Name"] for t in metadata(probe, 1, None)["Topics"]]
+        if enabled:
+            true(code in (OK, UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE), f"version {version}: error {code}")
+            eventually(lambda: metadata(probe, 8, [{"Name": name}])["Topics"][0]["ErrorCode"] == OK, f"version {version}: the topic is there")
+        else:
+            equal((code, listed()), (UNKNOWN_TOPIC_OR_PARTITION, False), f"version {version}: error, and the topic is listed")
 
 
 @suite.case("metadata-of-bad-names")

@@ -113,7 +113,7 @@ class Connection:
 
 
 class Cluster:
-    """Metadata, topics and leaders by Metadata v1, CreateTopics v2, DeleteTopics v1: versions that every server has."""
+    """Metadata, topics and leaders by Metadata v4, CreateTopics v2, DeleteTopics v1: versions that every server has."""
 
     def __init__(self, bootstrap):
         self.bootstrap = [address_of(one) for one in bootstrap.split(",")]
@@ -127,10 +127,10 @@ class Cluster:
                 error = failed
         raise error
 
-    def metadata(self, topics=None, version=1):
+    def metadata(self, topics=None, version=4):
         with self.connect() as connection:
             names = None if topics is None else [{"Name": name} for name in topics]
-            return connection.call("Metadata", version, {"Topics": names})
+            return connection.call("Metadata", version, {"Topics": names, "AllowAutoTopicCreation": False})
 
     def api_versions(self):
         with self.connect() as connection:
