@@ -28,7 +28,11 @@ class Suite:
         if options.list:
             print("\n".join(n for n, _ in chosen))
             return 0
-        context = prepare(options)
+        try:
+            context = prepare(options)
+        except OSError as error:
+            print(f"FAIL connect {options.bootstrap}: {error}\n{self.name}: 0 passed, 1 failed")
+            return 1
         passed = failed = 0
         for name, function in chosen:
             began = time.monotonic()
