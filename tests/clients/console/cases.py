@@ -1,0 +1,135 @@
+"""The suite of Kafka's own command line tools (kafka-topics, console producer and consumer, and so on).
+
+The console consumer runs with --partition: it then assigns by itself and asks for no group coordinator.
+"""
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../raw"))
+from connection import Cluster
+from suite import Suite, equal, expected_brokers, true, unique
+
+suite = Suite("console")
+PARTITIONS = 2
+TOOL = os.path.join(HERE, "../java/tool")
+
+
+class Context:
+    def __init__(self, options):
+        self.bootstrap = options.bootstrap
+        self.cluster = Cluster(options.bootstrap)
+        self.topic = unique("console")
+
+    def tool(self, name, *arguments, stdin=b"", fails=False):
+        """Runs a tool; returns its output, standard error last."""
+        done = subprocess.run([TOOL, name, "--bootstrap-server", self.bootstrap, *arguments], input=stdin, capture_output=True, timeout=60)
+        text = done.stdout.decode() + done.stderr.decode()
+        # Some tools exit 0 whatever happens, so an error is looked for in what they say as well.
+        failed = done.returncode != 0 or "Exception" in text
+        if failed != fails:
+            raise AssertionError(f"kafka-{name} {' '.join(arguments)}: exit code {done.returncode}, {text[:400]}")
+        return done.stdout.decode() if not fails else text
+
+    def consume(self, topic, partition, count, *arguments, offset="earliest"):
+        text = self.tool("console-consumer", "--topic", topic, "--partition", str(partition), "--offset", str(offset),
+                         "--max-messages", str(count), "--timeout-ms", "20000", *arguments)
+        return text.split("\n")[:-1]
+
+
+@suite.case("topics-create")
+def _(context):
+    text = context.tool("topics", "--create", "--topic", context.topic, "--partitions", str(PARTITIONS), "--replication-factor", "1",
+                        "--config", "retention.ms=7200000")
+    equal(text.strip().split("\n")[-1], f"Created topic {context.topic}.", "output")
+
+
+@suite.case("topics-list")
+def _(context):
+    true(context.topic in context.tool("topics", "--list").split("\n"), "the new topic is not listed")
+
+
+@suite.case("topics-describe")
+def _(context):
+    text = context.tool("topics", "--describe", "--topic", context.topic)
+    true(f"PartitionCount: {PARTITIONS}" in text and "ReplicationFactor: 1" in text, text)
+    true("retention.ms=7200000" in text, f"the topic's config is not shown: {text}")
+    leaders = re.findall(r"Partition: \d+\s+Leader: (\d+)\s+Replicas: (\d+)\s+Isr: (\d+)", text)
+    equal(len(leaders), PARTITIONS, "partitions with a leader")
+    for leader, replicas, isr in leaders:
+        equal((replicas, isr), (leader, leader), "replicas and ISR")
+    if expected_brokers():
+        equal(len({row[0] for row in leaders}), expected_brokers(), "brokers that lead a partition")
+
+
+@suite.case("configs-describe")
+def _(context):
+    text = context.tool("configs", "--describe", "--all", "--entity-type", "topics", "--entity-name", context.topic)
+    true("retention.ms=7200000" in text and "cleanup.policy=delete" in text, text)
+
+
+@suite.case("console-producer-consumer-keys-and-nulls")
+def _(context):
+    lines = "".join(f"k{i}\tvalue {i}\n" for i in range(40)) + "last\tNULL\n"
+    context.tool("console-producer", "--topic", context.topic, "--reader-property", "parse.key=true", "--reader-property", "null.marker=NULL",
+                 stdin=lines.encode())
+    ends = dict(row.split(":")[1:] for row in context.tool("get-offsets", "--topic", context.topic).split())
+    counts = {p: int(ends[str(p)]) for p in range(PARTITIONS)}
+    equal(sum(counts.values()), 41, "records by kafka-get-offsets")
+    got = []
+    for partition, count in counts.items():
+        if count:
+            rows = context.consume(context.topic, partition, count, "--formatter-property", "print.key=true", "--formatter-property", "print.offset=true")
+            equal([row.split("\t")[0] for row in rows], [f"Offset:{i}" for i in range(count)], f"offsets of partition {partition}")
+            got += [tuple(row.split("\t")[1:]) for row in rows]
+    equal(sorted(got), sorted([(f"k{i}", f"value {i}") for i in range(40)] + [("last", "null")]), "records")
+
+
+# The codecs are those of kafka-clients, which the Java suite tries one by one.
+for codec in ("gzip", "zstd"):
+    @suite.case(f"console-producer-{codec}")
+    def _(context, codec=codec):
+        topic = context.cluster.create_topic(unique(f"console-{codec}"))
+        lines = [f"line {i} " + "ü" * (i % 50) for i in range(500)]
+        context.tool("console-producer", "--topic", topic, "--compression-codec", codec, "--command-property", "acks=all",
+                     stdin="".join(line + "\n" for line in lines).encode())
+        equal(context.consume(topic, 0, 500), lines, "lines")
+
+
+@suite.case("console-consumer-from-an-offset")
+def _(context):
+    topic = context.cluster.create_topic(unique("console-offset"))
+    context.tool("console-producer", "--topic", topic, "--command-property", "enable.idempotence=false", "--command-property", "acks=1",
+                 stdin=b"".join(b"%d\n" % i for i in range(20)))
+    equal(context.consume(topic, 0, 5, offset=15), [str(i) for i in range(15, 20)], "lines from offset 15")
+
+
+@suite.case("broker-api-versions")
+def _(context):
+    text = context.tool("broker-api-versions")
+    true("Produce(0): 0 to " in text and "Fetch(1): 4 to " in text, text[:300])
+    if expected_brokers():
+        equal(len(re.findall(r"\(id: \d+ rack", text)), expected_brokers(), "brokers")
+
+
+@suite.case("errors-name-the-cause")
+def _(context):
+    for arguments, words in (
+        (("--topic", "a b"), "a b"),
+        (("--topic", unique("console"), "--config", "no.such.config=1"), "no.such.config"),
+    ):
+        text = context.tool("topics", "--create", *arguments, fails=True)
+        true(words in text, f"{arguments}: {words!r} is not in: {text[:300]}")
+
+
+@suite.case("topics-delete")
+def _(context):
+    context.tool("topics", "--delete", "--topic", context.topic)
+    names = [topic["Name"] for topic in context.cluster.metadata()["Topics"]]
+    true(context.topic not in names, "the topic is still listed")
+
+
+if __name__ == "__main__":
+    sys.exit(suite.main(Context))
