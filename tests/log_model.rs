@@ -247,7 +247,7 @@ fn small() -> LogConfig {
 
 #[test]
 fn any_order_of_completions_and_failures_reads_back_as_a_list() {
-    for seed in 0..100 {
+    for seed in 0..300 {
         let mut random = Random::new(seed);
         let mut world = World::new(small());
         for _ in 0..250 {
