@@ -144,7 +144,10 @@ impl World {
     fn fail(&mut self, at: usize) {
         let failed = self.in_flight[at].0.clone();
         let cut = self.log.fail_append(&failed).expect("it was on its way");
-        assert_eq!((cut.segment, cut.position_bytes, cut.end), (failed.segment, failed.position_bytes, failed.base_offset));
+        assert_eq!(
+            (cut.segment, cut.position_bytes, cut.end),
+            (failed.segment, failed.position_bytes, failed.base_offset)
+        );
         let (checked, first) = (batch(1, 1, None).1, self.log.active_segment());
         assert_eq!(self.log.plan_append(&checked, 0), Err(AppendError::Truncating));
         assert_eq!(first, cut.segment);
@@ -188,12 +191,13 @@ impl World {
             }
             Err(error) => panic!("{what}: {error}"),
         };
-        let expected: Vec<u8> = self
-            .batches
-            .range(..end)
-            .filter(|(_, (last, _))| *last >= from)
-            .flat_map(|(_, (_, bytes))| bytes.iter().copied())
-            .collect();
+        // As much of what follows as an answer can hold.
+        let mut expected = Vec::new();
+        for (_, (last, bytes)) in self.batches.range(from.saturating_sub(100)..end) {
+            if *last >= from && expected.len() <= max_bytes as usize {
+                expected.extend_from_slice(bytes);
+            }
+        }
         let first_bytes = parse_header(&expected).map_or(0, |header| header.len_bytes);
         let mut steps = 0;
         let plan = loop {
@@ -233,7 +237,12 @@ impl World {
 }
 
 fn small() -> LogConfig {
-    LogConfig { segment_bytes: 20_000, index_interval_bytes: 300, segment_index_bytes: 10 << 20, log_append_time: false }
+    LogConfig {
+        segment_bytes: 20_000,
+        index_interval_bytes: 300,
+        segment_index_bytes: 10 << 20,
+        log_append_time: false,
+    }
 }
 
 #[test]
@@ -283,7 +292,7 @@ fn any_order_of_completions_and_failures_reads_back_as_a_list() {
         world.take_indexes(true);
         assert!(world.log.segments().iter().all(|segment| segment.size_bytes() <= 20_000), "seed {seed}");
         for from in 0..world.log.offsets().written.0 {
-            world.read(from, 5000, true, ReadBound::Written, seed);
+            world.read(from, 2000, true, ReadBound::Written, seed);
         }
         for segment in world.log.segments() {
             let bytes = world.indexes.get(&segment.id()).map_or(0, Vec::len);

@@ -166,7 +166,17 @@ mod tests {
     #[test]
     fn bad_texts_are_none() {
         assert_eq!(LeaderEpochs::parse("0\n2\n1 0\n3 7\n"), Some(epochs(&[(1, 0), (3, 7)])));
-        for text in ["", "1\n0\n", "0\n", "0\n1\n", "0\n2\n1 0\n", "0\n2\n3 0\n1 7\n", "0\n1\n1 -5\n", "0\n1\n1 0 0\n", "0\nx\n"] {
+        for text in [
+            "",
+            "1\n0\n",
+            "0\n",
+            "0\n1\n",
+            "0\n2\n1 0\n",
+            "0\n2\n3 0\n1 7\n",
+            "0\n1\n1 -5\n",
+            "0\n1\n1 0 0\n",
+            "0\nx\n",
+        ] {
             assert_eq!(LeaderEpochs::parse(text), None, "{text:?}");
         }
     }

@@ -153,4 +153,4 @@ pub(in crate::log) const INDEX_BLOCK_ENTRIES: u32 = 512;
 /// needs no file. 256 entries of 12 bytes are 3 KiB, 6 KiB at most.
 const FLUSH_ENTRIES: usize = 256;
 const KEPT_ENTRIES: usize = 256;
-const _: () = assert!(INDEX_BLOCK_ENTRIES as usize % FLUSH_ENTRIES == 0);
+const _: () = assert!((INDEX_BLOCK_ENTRIES as usize).is_multiple_of(FLUSH_ENTRIES));

@@ -2,9 +2,9 @@
 
 use crate::record::offset::TopicId;
 
-/// The text of the file, version 0.
+/// The text of the file, version 0; like Kafka's, without a line end after the last line.
 pub fn to_text(topic_id: TopicId) -> String {
-    format!("version: 0\ntopic_id: {topic_id}\n")
+    format!("version: 0\ntopic_id: {topic_id}")
 }
 
 /// Reads that text; `None` where it is not right or of another version.

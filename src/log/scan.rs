@@ -18,6 +18,8 @@ pub struct SegmentScan {
     damage: Option<Damage>,
 }
 
+// One lives at a time, in the scan; a box would cost an allocation a batch.
+#[allow(clippy::large_enum_variant)]
 enum Batch {
     /// Bytes of a header.
     Head { bytes: [u8; HEADER_BYTES], filled: usize },

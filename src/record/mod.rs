@@ -7,6 +7,6 @@ pub mod check;
 pub mod compression;
 pub mod decompress;
 pub mod offset;
-pub mod record;
+pub mod record_fields;
 mod record_stream;
 pub mod record_walk;

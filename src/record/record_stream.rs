@@ -2,7 +2,7 @@
 
 use crate::record::batch_error::{BatchError, Invalidity};
 use crate::record::check::RecordTally;
-use crate::record::record::{
+use crate::record::record_fields::{
     RecordSketch, VARINT_BYTES_MAX, VARLONG_BYTES_MAX, sketch_record, varint, zigzag32, zigzag64,
 };
 

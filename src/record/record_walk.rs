@@ -2,7 +2,7 @@
 
 use crate::record::batch::{BatchHeader, HEADER_BYTES, parse_header};
 use crate::record::batch_error::{BatchError, Invalidity};
-use crate::record::record::Record;
+use crate::record::record_fields::Record;
 
 /// Yields the records of one uncompressed batch, in order. Ends after the first error.
 pub struct RecordWalk<'a> {
