@@ -8,7 +8,7 @@ use std::io::Write;
 
 use zstd::stream::raw::Operation;
 
-use crate::record::batch_error::{BatchError, Invalidity};
+use crate::record::batch_error::BatchError;
 use crate::record::check::RecordTally;
 use crate::record::compression::Compression;
 use crate::record::record_stream::RecordStream;
@@ -103,11 +103,7 @@ impl Decompressor {
     pub(in crate::record) fn finish(&mut self, tally: &mut RecordTally) -> Result<(), BatchError> {
         match &mut self.codec {
             Codec::Gzip(decoder) => {
-                // A stream that ends too early is Kafka's "premature EOF", the one such case that is no codec error.
-                decoder.try_finish().map_err(|error| match error.kind() {
-                    std::io::ErrorKind::UnexpectedEof => BatchError::Invalid(Invalidity::Record),
-                    _ => BatchError::Undecodable,
-                })?;
+                decoder.try_finish().map_err(|_| BatchError::Undecodable)?;
                 self.records.feed(decoder.get_ref(), tally)?;
             }
             Codec::Snappy(_) => {}
