@@ -154,7 +154,9 @@ pub enum RequestError {
         name: &'static str,
     },
     /// A version that this server does not have.
-    #[error("{name} version {version} is not served here, {min} to {max} are; upgrade the client if it is older than Kafka 2.1")]
+    #[error(
+        "{name} version {version} is not served here, {min} to {max} are; upgrade the client if it is older than Kafka 2.1"
+    )]
     Version {
         /// The API.
         name: &'static str,
@@ -176,7 +178,9 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
         ApiKey::ListOffsets => list_offsets::handle(api.shard(), &context, &body),
         ApiKey::Metadata => metadata::handle(api.shard(), &context, &body).await,
         ApiKey::FindCoordinator => coordinator::handle(&context, &body),
-        ApiKey::ApiVersions if versions::range_of(ApiKey::ApiVersions).is_some_and(|served| served.contains(context.api_version)) => {
+        ApiKey::ApiVersions
+            if versions::range_of(ApiKey::ApiVersions).is_some_and(|served| served.contains(context.api_version)) =>
+        {
             versions::handle(&context, &body)
         }
         ApiKey::ApiVersions => versions::handle_unknown_version(&context),

@@ -170,11 +170,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-async fn read_all(
-    shard: &Rc<Shard>,
-    wanted: &[WantedPartition],
-    limits: &Limits,
-) -> (Vec<Found>, Vec<Rc<Partition>>) {
+async fn read_all(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits) -> (Vec<Found>, Vec<Rc<Partition>>) {
     let mut all = Vec::with_capacity(wanted.len());
     let mut partitions = Vec::with_capacity(wanted.len());
     let mut left_bytes = limits.bytes_max;
@@ -209,10 +205,9 @@ fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Rc<Partition>, Fo
     let topic = topic.ok_or_else(|| Found::error(unknown))?;
     match shard.route(PartitionId { topic_id: topic.id, partition: wanted.partition }) {
         Route::Here(partition) => Ok(partition),
-        Route::Elsewhere { core, leader_epoch } => Err(Found {
-            leader: Some((core, leader_epoch)),
-            ..Found::error(ErrorCode::NotLeaderOrFollower)
-        }),
+        Route::Elsewhere { core, leader_epoch } => {
+            Err(Found { leader: Some((core, leader_epoch)), ..Found::error(ErrorCode::NotLeaderOrFollower) })
+        }
         Route::NotReady { offline: true } => Err(Found::error(ErrorCode::KafkaStorageError)),
         Route::NotReady { offline: false } => Err(Found::error(ErrorCode::NotLeaderOrFollower)),
         Route::Unknown => Err(Found::error(ErrorCode::UnknownTopicOrPartition)),
@@ -264,10 +259,7 @@ async fn read_one(
 }
 
 /// Where the log of a client that has records up to `last_fetched_epoch` parts from this one (KIP-595).
-fn diverging_epoch(
-    log: &PartitionLog,
-    wanted: &WantedPartition,
-) -> Result<Option<(LeaderEpoch, Offset)>, ErrorCode> {
+fn diverging_epoch(log: &PartitionLog, wanted: &WantedPartition) -> Result<Option<(LeaderEpoch, Offset)>, ErrorCode> {
     let last_fetched = LeaderEpoch(wanted.last_fetched_epoch);
     if last_fetched < LeaderEpoch(0) {
         return Ok(None);
@@ -364,7 +356,9 @@ fn encode_body(
             }
             let records = match found.records_bytes() {
                 0 => FetchRecords::Inline(&[]),
-                len_bytes => FetchRecords::Range { slot: *slot, len_bytes: u32::try_from(len_bytes).unwrap_or(u32::MAX) },
+                len_bytes => {
+                    FetchRecords::Range { slot: *slot, len_bytes: u32::try_from(len_bytes).unwrap_or(u32::MAX) }
+                }
             };
             encoder.partition(&partition_data(shard, wanted[*slot].partition, found), records)?;
         }

@@ -143,9 +143,8 @@ async fn check(
         Route::NotReady { offline: false } => return Err(Refusal::new(ErrorCode::NotLeaderOrFollower)),
         Route::Unknown => return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition)),
     };
-    let mut records = records.ok_or_else(|| {
-        Refusal::with_message(ErrorCode::InvalidRecord, "The partition has no records.".to_owned())
-    })?;
+    let mut records = records
+        .ok_or_else(|| Refusal::with_message(ErrorCode::InvalidRecord, "The partition has no records.".to_owned()))?;
     let limits = AppendLimits { now_ms: shard.io().wall_ms(), ..partition.limits().append };
     let mut check = DeepCheck::begin(&records, &limits).map_err(|error| error_map::batch_error(&error))?;
     let batch = loop {
@@ -220,7 +219,8 @@ fn encode(
     let mut out = Vec::with_capacity(64 + 64 * outcomes.len());
     let header_version = context.api_key.response_header_version(context.api_version);
     let open = frame::begin_frame(&mut out, context.correlation_id, header_version);
-    match encode_body(shard, &mut out, context.api_version, request, names, outcomes).and_then(|()| open.end(&mut out)) {
+    match encode_body(shard, &mut out, context.api_version, request, names, outcomes).and_then(|()| open.end(&mut out))
+    {
         Ok(()) => Outcome::Bytes(out),
         Err(error) => Outcome::Close(format!("the reply to Produce could not be encoded: {error}")),
     }

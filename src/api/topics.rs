@@ -107,11 +107,7 @@ async fn create_one(shard: &Rc<Shard>, topic: &CreatableTopic<'_>, validate_only
             .iter()
             .map(|assigned| (assigned.partition_index, assigned.broker_ids.clone()))
             .collect(),
-        configs: topic
-            .configs
-            .iter()
-            .map(|config| (config.name.to_owned(), config.value.map(str::to_owned)))
-            .collect(),
+        configs: topic.configs.iter().map(|config| (config.name.to_owned(), config.value.map(str::to_owned))).collect(),
         created_ms: shard.io().wall_ms(),
         seed: shard.io().random_u64(),
     };
@@ -257,7 +253,9 @@ fn placement_error(error: &PlacementError) -> ErrorCode {
             ErrorCode::InvalidPartitions
         }
         PlacementError::TooManyPartitions => ErrorCode::PolicyViolation,
-        PlacementError::ReplicationFactor | PlacementError::TooFewMachines { .. } => ErrorCode::InvalidReplicationFactor,
+        PlacementError::ReplicationFactor | PlacementError::TooFewMachines { .. } => {
+            ErrorCode::InvalidReplicationFactor
+        }
         PlacementError::Assignment(_) => ErrorCode::InvalidReplicaAssignment,
     }
 }

@@ -109,7 +109,9 @@ impl Connection {
         match self.frame_began_at.filter(|_| self.frames.holds_memory()) {
             None => self.frame_timer = None,
             Some(began_at) if io.now() >= began_at.plus_ms(FRAME_MS_MAX) => {
-                return Poll::Ready(Ended::Broken(format!("a request was not received whole within {FRAME_MS_MAX} ms")));
+                return Poll::Ready(Ended::Broken(format!(
+                    "a request was not received whole within {FRAME_MS_MAX} ms"
+                )));
             }
             Some(began_at) => {
                 self.frame_timer.get_or_insert_with(|| io.wake_at(began_at.plus_ms(FRAME_MS_MAX)));

@@ -173,7 +173,8 @@ async fn write(
     let written = match shard.files().get(partition.id(), plan.segment, FileKind::Log) {
         Some(file) => file.write_at(records, plan.position_bytes).await.0,
         None => {
-            match shard.files().open(shard.io(), partition.folder(), partition.id(), plan.segment, FileKind::Log).await {
+            match shard.files().open(shard.io(), partition.folder(), partition.id(), plan.segment, FileKind::Log).await
+            {
                 Ok(file) => file.write_at(records, plan.position_bytes).await.0,
                 Err(error) => Err(error),
             }
@@ -252,10 +253,8 @@ async fn repair(shard: Rc<Shard>, partition: Rc<Partition>, truncate: Truncate) 
     })
     .await;
     let cut = async {
-        let file = shard
-            .files()
-            .open(shard.io(), partition.folder(), partition.id(), truncate.segment, FileKind::Log)
-            .await?;
+        let file =
+            shard.files().open(shard.io(), partition.folder(), partition.id(), truncate.segment, FileKind::Log).await?;
         file.set_len(truncate.position_bytes).await?;
         for segment in &truncate.remove {
             shard.files().forget_segment(partition.id(), *segment);
@@ -305,7 +304,8 @@ async fn roll(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> R
 async fn open_segment(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> io::Result<()> {
     let io = shard.io();
     let log = io.open(&layout::segment_path(partition.folder(), roll.segment), OpenHow::CreateOrTruncate).await?;
-    let index = io.open(&layout::offset_index_path(partition.folder(), roll.segment), OpenHow::CreateOrTruncate).await?;
+    let index =
+        io.open(&layout::offset_index_path(partition.folder(), roll.segment), OpenHow::CreateOrTruncate).await?;
     if partition.durability() == Durability::Segment {
         // The entry is durable before anything in the file is acknowledged.
         io.sync_dir(partition.folder()).await?;

@@ -73,10 +73,8 @@ impl DurabilityStage {
     async fn sync(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<bool> {
         let Some(target) = partition.log().borrow().sync_target() else { return Ok(false) };
         for segment in &target.segments {
-            let file = shard
-                .files()
-                .open(shard.io(), partition.folder(), partition.id(), *segment, FileKind::Log)
-                .await?;
+            let file =
+                shard.files().open(shard.io(), partition.folder(), partition.id(), *segment, FileKind::Log).await?;
             file.sync_data().await?;
         }
         if !partition.is_online() {

@@ -50,7 +50,8 @@ pub async fn take(shard: &Rc<Shard>, snapshot: Snapshot) {
         let elapsed_ms = shard.io().now().since(began_at) / 1_000_000;
         info!(core = shard.core_index(), partitions = opened, elapsed_ms, "partitions opened");
     }
-    let gone: Vec<Rc<Partition>> = shard.partitions().into_iter().filter(|p| !is_placed_here(shard, &snapshot, p.id())).collect();
+    let gone: Vec<Rc<Partition>> =
+        shard.partitions().into_iter().filter(|p| !is_placed_here(shard, &snapshot, p.id())).collect();
     for partition in shard.partitions() {
         apply_configs(shard, &snapshot, &partition);
     }
@@ -223,7 +224,9 @@ pub async fn load_recovery_points(io: &Io, dir: &DataDir) -> PartitionOffsets {
     let Ok(entries) = io.read_dir(&dir.path).await else { return points };
     for entry in entries.iter().filter(|entry| is_recovery_checkpoint(&entry.name)) {
         let path = dir.path.join(&entry.name);
-        let parsed = read_file(io, &path, CHECKPOINT_BYTES_MAX).await.map(|bytes| recovery_point::parse(&String::from_utf8_lossy(&bytes)));
+        let parsed = read_file(io, &path, CHECKPOINT_BYTES_MAX)
+            .await
+            .map(|bytes| recovery_point::parse(&String::from_utf8_lossy(&bytes)));
         match parsed {
             // Two cores may have had a partition one after the other: what was durable then is so now.
             Ok(Some(found)) => {
@@ -232,8 +235,12 @@ pub async fn load_recovery_points(io: &Io, dir: &DataDir) -> PartitionOffsets {
                     *known = offset.max(*known);
                 }
             }
-            Ok(None) => warn!(path = %path.display(), "a checkpoint makes no sense; its logs are scanned from their start"),
-            Err(error) => warn!(path = %path.display(), %error, "a checkpoint could not be read; its logs are scanned from their start"),
+            Ok(None) => {
+                warn!(path = %path.display(), "a checkpoint makes no sense; its logs are scanned from their start")
+            }
+            Err(error) => {
+                warn!(path = %path.display(), %error, "a checkpoint could not be read; its logs are scanned from their start")
+            }
         }
     }
     points
