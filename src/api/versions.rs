@@ -72,7 +72,6 @@ fn rows() -> Vec<ApiVersion> {
         // Kafka, versions 0 to 2 are shown and refused (KAFKA-18659).
         min_version: if range.key == ApiKey::Produce { 0 } else { range.min },
         max_version: range.max,
-        ..ApiVersion::default()
     };
     SERVED.iter().map(row).collect()
 }

@@ -311,7 +311,7 @@ mod tests {
         let rules = Rules { config: &config, node_id: 1, clamp_replication: false };
         let mut random = Random(seed);
         let mut catalog = Catalog::new();
-        let mut bytes = if seed % 2 == 0 { header(0).to_vec() } else { image(&catalog) };
+        let mut bytes = if seed.is_multiple_of(2) { header(0).to_vec() } else { image(&catalog) };
         let mut states = vec![(bytes.len(), catalog.clone())];
         for number in 0..commands {
             let command = random_command(&mut random, &catalog);

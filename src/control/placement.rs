@@ -447,7 +447,8 @@ mod tests {
     #[test]
     fn the_fewest_partitions_move_when_cores_change() {
         // (cores before, cores after, placements, moves)
-        let cases: Vec<(u16, u16, Vec<(u16, bool)>, usize)> = vec![
+        type Case = (u16, u16, Vec<(u16, bool)>, usize);
+        let cases: Vec<Case> = vec![
             (2, 2, vec![(0, false), (0, false), (0, false)], 0),
             (3, 2, vec![(0, false), (1, false), (2, true)], 1),
             (1, 2, vec![(0, false); 4], 2),
@@ -499,7 +500,9 @@ mod tests {
     #[test]
     fn assignments_by_hand_are_judged() {
         let unknown = |id| Err(AssignmentError::UnknownBroker { broker: BrokerId(id) });
-        let cases: Vec<(Vec<(i32, Vec<i32>)>, Result<Vec<u16>, AssignmentError>)> = vec![
+        // (replicas by partition, the cores or why not)
+        type Case = (Vec<(i32, Vec<i32>)>, Result<Vec<u16>, AssignmentError>);
+        let cases: Vec<Case> = vec![
             (vec![(1, vec![1000]), (0, vec![1001])], Ok(vec![1, 0])),
             (vec![(0, vec![1002])], unknown(1002)),
             (vec![(0, vec![0])], unknown(0)),

@@ -73,11 +73,6 @@ impl Io {
         Self { core: Rc::new(core) }
     }
 
-    #[cfg(any(test, feature = "sim"))]
-    pub(in crate::ring) fn driver(&self) -> &Driver {
-        &self.core.driver
-    }
-
     pub(in crate::ring) fn timers(&self) -> &Timers {
         &self.core.timers
     }

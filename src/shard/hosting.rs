@@ -207,10 +207,10 @@ pub async fn sweep(shard: Rc<Shard>) {
         for entry in entries.into_iter().filter(|entry| entry.is_dir) {
             match layout::PartitionFolder::parse(&entry.name) {
                 layout::PartitionFolder::Deleted => remove_folder(shard.io(), &dir.path.join(&entry.name)).await,
-                layout::PartitionFolder::Partition { topic, partition } => {
-                    if shard.snapshot().partition(&topic, partition).is_none() {
-                        warn!(dir = %dir.path.display(), folder = entry.name, "no topic owns this folder; it is left alone");
-                    }
+                layout::PartitionFolder::Partition { topic, partition }
+                    if shard.snapshot().partition(&topic, partition).is_none() =>
+                {
+                    warn!(dir = %dir.path.display(), folder = entry.name, "no topic owns this folder; it is left alone");
                 }
                 _ => {}
             }
