@@ -1,6 +1,6 @@
 //! Decompression in bounded memory, piece by piece, into the check of records.
 //!
-//! Memory for one batch: gzip 32 KiB and 1 MiB of output, snappy one block (at most [`SNAPPY_BLOCK_BYTES_MAX`]), lz4 one
+//! Memory for one batch: gzip 32 KiB and 1 MiB of output, snappy one block (at most `SNAPPY_BLOCK_BYTES_MAX`), lz4 one
 //! block (at most 4 MiB, by its format), zstd the window that the frame asks for (at most 128 MiB, the default limit of
 //! Kafka's own library; 2 MiB at the default level).
 

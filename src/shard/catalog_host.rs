@@ -115,7 +115,7 @@ impl CatalogHost {
         Ok(())
     }
 
-    /// Makes one change; see [`propose`].
+    /// Makes one change; see [`Shard::propose`].
     async fn change(&self, shard: &Rc<Shard>, command: Command, validate_only: bool) -> Result<Changed, ProposeError> {
         if self.changes.borrow().len() >= CHANGES_MAX {
             return Err(ProposeError::Busy);
