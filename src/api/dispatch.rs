@@ -137,6 +137,10 @@ pub fn parse(mut frame: Buffer) -> Result<Request, RequestError> {
             max: served.max,
         });
     }
+    // Decoding a message that is all tiny elements takes up to sixteen times its bytes; records alone need large frames.
+    if context.api_key != ApiKey::Produce && frame.len() > MESSAGE_BYTES_MAX {
+        return Err(RequestError::TooLarge { name: context.api_key.name(), len_bytes: frame.len() });
+    }
     frame.advance(body_start);
     Ok(Request { context, body: frame })
 }
@@ -152,6 +156,16 @@ pub enum RequestError {
     NotServed {
         /// The API.
         name: &'static str,
+    },
+    /// Longer than any request without records has reason to be.
+    #[error(
+        "a {name} request of {len_bytes} bytes; requests without records have {MESSAGE_BYTES_MAX} at most here: ask for less at once"
+    )]
+    TooLarge {
+        /// The API.
+        name: &'static str,
+        /// Length of the frame.
+        len_bytes: usize,
     },
     /// A version that this server does not have.
     #[error(
@@ -192,3 +206,6 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
         other => Outcome::Close(format!("{} is not served here", other.name())),
     }
 }
+
+/// Longest request without records: a fetch of 200,000 partitions fits.
+const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;

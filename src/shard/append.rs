@@ -14,7 +14,7 @@ use tracing::{error, warn};
 
 use crate::log::error::AppendError;
 use crate::log::layout;
-use crate::log::plan::{Append, AppendPlan, Committed, RollPlan, Truncate};
+use crate::log::plan::{Append, AppendPlan, Committed, IndexWrite, RollPlan, Truncate};
 use crate::record::check::CheckedBatch;
 use crate::record::offset::Offset;
 use crate::ring::buffer::Buffer;
@@ -93,13 +93,17 @@ pub async fn start(
         last_offset: plan.last_offset,
         log_append_time_ms: plan.log_append_time,
     };
-    partition.writes_under_way.set(partition.writes_under_way.get() + 1);
-    let mut write = Box::pin(write(shard.clone(), partition.clone(), records, plan, state));
-    // A small write is done by this one poll; a large one goes on as a task of its own.
-    if write.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-        shard.io().spawn(write);
-    }
+    partition.begin_write();
+    start_detached(shard.io(), write(shard.clone(), partition.clone(), records, plan, state));
     Ok(appended)
+}
+
+/// Polls `future` once at once, which is all that a small write needs; what is left goes on as a task of its own.
+fn start_detached(io: &Io, future: impl Future<Output = ()> + 'static) {
+    let mut future = Box::pin(future);
+    if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        io.spawn(future);
+    }
 }
 
 impl Appended {
@@ -180,7 +184,7 @@ async fn write(
             }
         }
     };
-    partition.writes_under_way.set(partition.writes_under_way.get() - 1);
+    partition.end_write(shard.io());
     match written {
         Ok(()) => {
             let committed = partition.log().borrow_mut().commit_append(&plan);
@@ -197,11 +201,12 @@ async fn write(
             if let Some(text) = partition.log().borrow_mut().take_epoch_checkpoint() {
                 shard.io().spawn(write_epochs(shard.clone(), partition.clone(), text));
             }
+            let entries = partition.log().borrow_mut().take_index_writes();
+            if !entries.is_empty() {
+                start_detached(shard.io(), write_entries(shard.clone(), partition.clone(), entries));
+            }
         }
         Err(error) => fail(&shard, &partition, &plan, &state, &error),
-    }
-    if partition.writes_under_way.get() == 0 {
-        shard.io().wake_all(partition.drained());
     }
     if state.get() != WriteState::Written {
         shard.io().wake_all(partition.progress());
@@ -242,16 +247,16 @@ async fn write_epochs(shard: Rc<Shard>, partition: Rc<Partition>, text: String) 
     }
 }
 
+/// Full blocks of the index: derived too.
+async fn write_entries(shard: Rc<Shard>, partition: Rc<Partition>, entries: Vec<IndexWrite>) {
+    if let Err(error) = shard.write_index(&partition, entries).await {
+        warn!(topic = partition.topic(), partition = partition.id().partition, %error, "an index could not be written; lookups walk the log, and the next start makes it anew");
+    }
+}
+
 /// Cuts the segment back to what is committed, once no write is under way, and lets appends go on.
 async fn repair(shard: Rc<Shard>, partition: Rc<Partition>, truncate: Truncate) {
-    poll_fn(|_| {
-        if partition.writes_under_way.get() == 0 {
-            return Poll::Ready(());
-        }
-        partition.drained().wait(shard.io().current_task());
-        Poll::Pending
-    })
-    .await;
+    partition.wait_drained(shard.io()).await;
     let cut = async {
         let file =
             shard.files().open(shard.io(), partition.folder(), partition.id(), truncate.segment, FileKind::Log).await?;
@@ -286,7 +291,10 @@ async fn roll(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> R
     let (told, shard_of_task, partition_of_task) = (outcome.clone(), shard.clone(), partition.clone());
     let waiter = shard.io().current_task();
     shard.io().spawn(async move {
+        // Counts as a write: whoever cuts the log back or closes the folder waits for it.
+        partition_of_task.begin_write();
         let rolled = open_segment(&shard_of_task, &partition_of_task, roll).await;
+        partition_of_task.end_write(shard_of_task.io());
         if let Err(error) = &rolled {
             warn!(topic = partition_of_task.topic(), partition = partition_of_task.id().partition, %error,
                 "the next segment could not be opened; the append is refused");

@@ -10,8 +10,10 @@ use std::rc::Rc;
 
 use tracing::error;
 
+use crate::record::offset::Offset;
 use crate::shard::core::Shard;
 use crate::shard::files::FileKind;
+use crate::shard::hosting;
 use crate::shard::partition::{Durability, Partition};
 
 /// Partitions of one core that wait for a sync.
@@ -30,8 +32,29 @@ impl DurabilityStage {
             if partition.log().borrow_mut().durable(written) {
                 shard.io().wake_all(partition.progress());
             }
+            self.flush_as_configured(shard, partition, written);
             return;
         }
+        self.queue_sync(shard, partition);
+    }
+
+    /// Under `os`, Kafka's `flush.messages` and `flush.ms` have the background sync what nobody waits for.
+    fn flush_as_configured(&self, shard: &Rc<Shard>, partition: &Rc<Partition>, written: Offset) {
+        let limits = partition.limits();
+        let unflushed = u64::try_from(written.since(partition.recovery_point())).unwrap_or(0);
+        if unflushed >= limits.flush_messages {
+            self.queue_sync(shard, partition);
+        } else if limits.flush_ms < FLUSH_MS_NEVER && !partition.flush_timer_set.replace(true) {
+            let (shard, partition) = (shard.clone(), partition.clone());
+            shard.io().clone().spawn(async move {
+                shard.io().sleep_ms(limits.flush_ms).await;
+                partition.flush_timer_set.set(false);
+                shard.durability().queue_sync(&shard, &partition);
+            });
+        }
+    }
+
+    fn queue_sync(&self, shard: &Rc<Shard>, partition: &Rc<Partition>) {
         if partition.sync_queued.replace(true) {
             return;
         }
@@ -71,7 +94,12 @@ impl DurabilityStage {
     }
 
     async fn sync(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<bool> {
-        let Some(target) = partition.log().borrow().sync_target() else { return Ok(false) };
+        let Some(target) = partition.log().borrow().sync_target() else {
+            // Under `os` all that is written counts as durable: what is not on disk yet is behind the recovery point.
+            let end = partition.log().borrow().offsets().written;
+            hosting::sync_from_recovery_point(shard, partition, end).await?;
+            return Ok(false);
+        };
         for segment in &target.segments {
             let file =
                 shard.files().open(shard.io(), partition.folder(), partition.id(), *segment, FileKind::Log).await?;
@@ -85,5 +113,7 @@ impl DurabilityStage {
     }
 }
 
+/// Kafka's default of flush.ms: for all that it matters, never.
+const FLUSH_MS_NEVER: u64 = i64::MAX as u64;
 /// Syncs of one core at once: the ring's bounded workers are four, and lookups need some of them.
 const SYNCS_AT_ONCE_MAX: usize = 2;

@@ -167,6 +167,8 @@ fn with_suffix(io: &Io, folder: &Path, suffix: &str) -> PathBuf {
 /// Removes a deleted topic's partition: renamed at once, its files later and paced.
 async fn remove(shard: &Rc<Shard>, partition: &Rc<Partition>) {
     let io = shard.io();
+    // A roll would make its file in whatever folder has the name by then.
+    partition.wait_drained(io).await;
     let doomed = with_suffix(io, partition.folder(), "delete");
     if let Err(error) = io.rename(partition.folder(), &doomed).await {
         warn!(topic = partition.topic(), folder = %partition.folder().display(), %error, "a deleted partition's folder could not be renamed; it is set aside when the name is used again");
@@ -254,7 +256,17 @@ fn is_recovery_checkpoint(name: &str) -> bool {
 pub async fn keep_checkpoints(shard: Rc<Shard>) {
     while !shard.is_stopping() {
         shard.io().sleep_ms(CHECKPOINT_INTERVAL_MS).await;
+        forget_idle_producers(&shard);
         write_checkpoints(&shard).await;
+    }
+}
+
+/// Producers that wrote nothing for `producer.id.expiration.ms` are forgotten, as in Kafka.
+fn forget_idle_producers(shard: &Shard) {
+    let expiration_ms = i64::from(shard.options().broker_config.producer_id_expiration_ms());
+    let now_ms = shard.io().wall_ms();
+    for partition in shard.partitions() {
+        partition.log().borrow_mut().expire_producers(now_ms, expiration_ms);
     }
 }
 
@@ -302,14 +314,7 @@ pub async fn close_all(shard: &Rc<Shard>) {
 }
 
 async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<()> {
-    poll_fn(|_| {
-        if partition.writes_under_way.get() == 0 {
-            return Poll::Ready(());
-        }
-        partition.drained().wait(shard.io().current_task());
-        Poll::Pending
-    })
-    .await;
+    partition.wait_drained(shard.io()).await;
     if !partition.is_online() {
         return Ok(());
     }
@@ -321,7 +326,11 @@ async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<()> {
 }
 
 /// Syncs every segment that may have bytes past the recovery point, and moves that to `end`.
-async fn sync_from_recovery_point(shard: &Rc<Shard>, partition: &Rc<Partition>, end: Offset) -> io::Result<()> {
+pub(in crate::shard) async fn sync_from_recovery_point(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    end: Offset,
+) -> io::Result<()> {
     let from = partition.recovery_point();
     if from >= end {
         return Ok(());

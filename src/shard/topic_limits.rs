@@ -16,6 +16,10 @@ pub struct TopicLimits {
     pub append: AppendLimits,
     /// When an append is safe.
     pub durability: Durability,
+    /// `flush.messages`: under `os`, this many records without a sync are synced in the background.
+    pub flush_messages: u64,
+    /// `flush.ms`: under `os`, a record is synced in the background by then.
+    pub flush_ms: u64,
     /// `file.delete.delay.ms`
     pub file_delete_delay_ms: u64,
 }
@@ -42,9 +46,13 @@ impl TopicLimits {
                 now_ms: 0,
             },
             durability: match config.durability {
+                // Kafka syncs each append before its answer then: so do we.
+                topic_config::Durability::Os if config.flush_messages <= 1 => Durability::Segment,
                 topic_config::Durability::Os => Durability::Os,
                 topic_config::Durability::Segment => Durability::Segment,
             },
+            flush_messages: config.flush_messages,
+            flush_ms: config.flush_ms,
             file_delete_delay_ms: config.file_delete_delay_ms,
         }
     }
