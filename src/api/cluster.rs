@@ -1,6 +1,6 @@
 //! DescribeCluster: the brokers, which are the cores of this machine.
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::shard::core::Shard;
 use crate::wire::error_code::ErrorCode;

@@ -1,6 +1,6 @@
 //! DescribeConfigs: the settings of topics and brokers, and where each comes from.
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::control::config_rows::ConfigRow;
 use crate::control::topic_config;

@@ -1,6 +1,6 @@
 //! FindCoordinator: there are no groups and no transactions yet, and the answer says so.
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::wire::error_code::ErrorCode;
 use crate::wire::messages::find_coordinator_request::FindCoordinatorRequest;

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use crate::api::dispatch::{Api, RequestContext};
+use crate::api::context::{Api, RequestContext};
 use crate::api::error_map;
 use crate::api::fetch_session::{SessionKind, SessionRequest, Telling, TopicKey, WantedPartition};
 use crate::api::reply::Outcome;

@@ -1,6 +1,6 @@
 //! ListOffsets: where a partition begins and ends.
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::error_map;
 use crate::api::reply::Outcome;
 use crate::record::offset::PartitionId;

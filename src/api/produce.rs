@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::task::Poll;
 
-use crate::api::dispatch::{Api, ConnectionState, RequestContext};
+use crate::api::context::{Api, ConnectionState, RequestContext};
 use crate::api::error_map::{self, Refusal};
 use crate::api::reply::Outcome;
 use crate::record::check::{AppendLimits, CheckedBatch, DeepCheck, Progress};
@@ -149,18 +149,18 @@ async fn check(
         .ok_or_else(|| Refusal::with_message(ErrorCode::InvalidRecord, "The partition has no records.".to_owned()))?;
     let limits = AppendLimits { now_ms: shard.io().wall_ms(), ..partition.limits().append };
     let mut check = DeepCheck::begin(&records, &limits).map_err(|error| error_map::batch_error(&error))?;
+    if check.compression() == Some(Compression::Zstd) && version < ZSTD_MIN {
+        return Err(Refusal::with_message(
+            ErrorCode::UnsupportedCompressionType,
+            format!("Produce requests with version {version} are not allowed to use ZStandard compression"),
+        ));
+    }
     let batch = loop {
         match check.step(&records, CHECK_BYTES_A_TURN).map_err(|error| error_map::batch_error(&error))? {
             Progress::Done(batch) => break batch,
             Progress::More => shard.io().yield_now().await,
         }
     };
-    if batch.compression() == Compression::Zstd && version < ZSTD_MIN {
-        return Err(Refusal::with_message(
-            ErrorCode::UnsupportedCompressionType,
-            format!("Produce requests with version {version} are not allowed to use ZStandard compression"),
-        ));
-    }
     if batch.is_transactional() {
         return Err(match request.transactional_id {
             // As Kafka: a transactional batch without an id is refused as not authorized.

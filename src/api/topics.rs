@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use tracing::info;
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::control::catalog::{Command, NewTopic};
 use crate::control::catalog_error::CatalogError;

@@ -1,6 +1,6 @@
 //! ApiVersions: which requests this server answers, and in which versions.
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::wire::api_keys::{ApiKey, ServedRange};
 use crate::wire::error_code::ErrorCode;

@@ -124,6 +124,11 @@ enum Stage {
 }
 
 impl DeepCheck {
+    /// The codec that the batch's header names; `None` where there is no such codec.
+    pub fn compression(&self) -> Option<Compression> {
+        self.header.attributes.compression()
+    }
+
     /// Makes the checks that need the header alone. `records` is the whole `records` field of the request for one partition.
     ///
     /// # Errors

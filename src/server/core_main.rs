@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use tracing::{info, warn};
 
-use crate::api::dispatch::Api;
+use crate::api::context::Api;
 use crate::ring::io::{Io, Listener};
 use crate::ring::mailbox::MailboxSeat;
 use crate::server::listener::{self, Connections};
