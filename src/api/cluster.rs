@@ -23,7 +23,7 @@ pub fn handle(shard: &Shard, context: &RequestContext, body: &[u8]) -> Outcome {
         ),
         _ => (ErrorCode::UnsupportedEndpointType, Some("The endpoint type is not supported.")),
     };
-    let broker = |address: &'_ crate::shard::core::BrokerAddress| (address.id, i32::from(address.port));
+    let broker = |address: &'_ crate::shard::options::BrokerAddress| (address.id, i32::from(address.port));
     let brokers = options
         .brokers
         .iter()

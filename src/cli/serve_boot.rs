@@ -13,7 +13,7 @@ use crate::control::broker_config::{BrokerConfig, Effect};
 use crate::control::id::{BrokerId, CoreIndex};
 use crate::ring::core::CoreOptions;
 use crate::server::boot::{self, ServerOptions};
-use crate::shard::core::{BrokerAddress, ShardOptions};
+use crate::shard::options::{BrokerAddress, ShardOptions};
 
 /// Runs the server until SIGTERM or SIGINT. Prints one line that starts with `ready` when every core serves.
 ///

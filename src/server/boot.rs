@@ -21,10 +21,10 @@ use crate::ring::port::{BoundPort, bind_ports};
 use crate::ring::startup_check;
 use crate::server::core_main::{self, CoreBoot};
 use crate::server::data_dir::{self, DataDirError, DataDirs, LOCK_FILE};
-use crate::shard::core::ShardOptions;
 use crate::shard::error::StartError;
 use crate::shard::hosting;
 use crate::shard::message::{Answer, Question};
+use crate::shard::options::ShardOptions;
 
 /// What the server was started with, resolved.
 #[derive(Clone, Debug)]

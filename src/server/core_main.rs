@@ -13,10 +13,11 @@ use crate::ring::io::{Io, Listener};
 use crate::ring::mailbox::MailboxSeat;
 use crate::server::listener::{self, Connections};
 use crate::shard::catalog_host::{self, CatalogHost};
-use crate::shard::core::{Shard, ShardOptions, StartState};
+use crate::shard::core::{Shard, StartState};
 use crate::shard::error::StartError;
 use crate::shard::hosting;
 use crate::shard::message::{Answer, Question};
+use crate::shard::options::ShardOptions;
 
 /// What one core needs besides the world.
 pub struct CoreBoot {

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::ring::io::{Io, read_file, replace_file};
-use crate::shard::core::DataDir;
+use crate::shard::options::DataDir;
 use crate::wire::uuid::Uuid;
 
 /// The data directories of a server, ready to be used.

@@ -22,7 +22,8 @@ use crate::ring::io::{Io, OpenHow, replace_file};
 use crate::shard::core::Shard;
 use crate::shard::error::AppendFailure;
 use crate::shard::files::FileKind;
-use crate::shard::partition::{Durability, Partition};
+use crate::shard::partition::Partition;
+use crate::shard::topic_limits::Durability;
 
 /// An append that has its offsets.
 pub struct Appended {

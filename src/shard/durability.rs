@@ -13,8 +13,8 @@ use tracing::error;
 use crate::record::offset::Offset;
 use crate::shard::core::Shard;
 use crate::shard::files::FileKind;
-use crate::shard::hosting;
-use crate::shard::partition::{Durability, Partition};
+use crate::shard::partition::Partition;
+use crate::shard::topic_limits::Durability;
 
 /// Partitions of one core that wait for a sync.
 #[derive(Default)]
@@ -97,7 +97,7 @@ impl DurabilityStage {
         let Some(target) = partition.log().borrow().sync_target() else {
             // Under `os` all that is written counts as durable: what is not on disk yet is behind the recovery point.
             let end = partition.log().borrow().offsets().written;
-            hosting::sync_from_recovery_point(shard, partition, end).await?;
+            sync_from_recovery_point(shard, partition, end).await?;
             return Ok(false);
         };
         for segment in &target.segments {
@@ -111,6 +111,30 @@ impl DurabilityStage {
         partition.set_recovery_point(target.end);
         Ok(partition.log().borrow_mut().durable(target.end))
     }
+}
+
+/// Syncs every segment that may have bytes past the recovery point, and moves that to `end`.
+pub(in crate::shard) async fn sync_from_recovery_point(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    end: Offset,
+) -> io::Result<()> {
+    let from = partition.recovery_point();
+    if from >= end {
+        return Ok(());
+    }
+    let segments: Vec<_> = {
+        let log = partition.log().borrow();
+        let segments = log.segments();
+        let first = segments.partition_point(|segment| segment.base_offset() <= from).saturating_sub(1);
+        segments[first..].iter().map(|segment| segment.id()).filter(|segment| segment.base_offset() < end).collect()
+    };
+    for segment in segments {
+        let file = shard.files().open(shard.io(), partition.folder(), partition.id(), segment, FileKind::Log).await?;
+        file.sync_data().await?;
+    }
+    partition.set_recovery_point(end);
+    Ok(())
 }
 
 /// Kafka's default of flush.ms: for all that it matters, never.

@@ -21,9 +21,12 @@ use crate::log::recovery_point::{self, PartitionOffsets};
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{Io, read_file, replace_file};
-use crate::shard::core::{DataDir, Shard};
+use crate::shard::core::Shard;
+use crate::shard::durability::sync_from_recovery_point;
 use crate::shard::files::FileKind;
-use crate::shard::partition::{Durability, Partition};
+use crate::shard::options::DataDir;
+use crate::shard::partition::Partition;
+use crate::shard::topic_limits::Durability;
 use crate::shard::topic_limits::TopicLimits;
 
 /// Takes a snapshot of the catalog: opens what it newly places here, then shows it, then lets go of what it takes away.
@@ -323,30 +326,6 @@ async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<()> {
     let writes = partition.log().borrow_mut().take_all_index_writes();
     shard.write_index(partition, writes).await?;
     shard.write_epochs(partition).await
-}
-
-/// Syncs every segment that may have bytes past the recovery point, and moves that to `end`.
-pub(in crate::shard) async fn sync_from_recovery_point(
-    shard: &Rc<Shard>,
-    partition: &Rc<Partition>,
-    end: Offset,
-) -> io::Result<()> {
-    let from = partition.recovery_point();
-    if from >= end {
-        return Ok(());
-    }
-    let segments: Vec<_> = {
-        let log = partition.log().borrow();
-        let segments = log.segments();
-        let first = segments.partition_point(|segment| segment.base_offset() <= from).saturating_sub(1);
-        segments[first..].iter().map(|segment| segment.id()).filter(|segment| segment.base_offset() < end).collect()
-    };
-    for segment in segments {
-        let file = shard.files().open(shard.io(), partition.folder(), partition.id(), segment, FileKind::Log).await?;
-        file.sync_data().await?;
-    }
-    partition.set_recovery_point(end);
-    Ok(())
 }
 
 impl Shard {

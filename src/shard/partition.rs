@@ -11,16 +11,7 @@ use crate::log::partition_log::PartitionLog;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
-use crate::shard::topic_limits::TopicLimits;
-
-/// When an append counts as safe, and may be acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// After fdatasync of the segment; many appends share one.
-    Segment,
-    /// As soon as the page cache has it: a crash of the machine may lose it.
-    Os,
-}
+use crate::shard::topic_limits::{Durability, TopicLimits};
 
 /// A partition that this core leads. No borrow of `log` lives across an await.
 pub struct Partition {

@@ -4,8 +4,16 @@ use crate::control::topic::ConfigOverrides;
 use crate::control::topic_config::{self, TimestampType};
 use crate::log::partition_log::LogConfig;
 use crate::record::check::AppendLimits;
-use crate::shard::core::ShardOptions;
-use crate::shard::partition::Durability;
+use crate::shard::options::ShardOptions;
+
+/// When an append counts as safe, and may be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// After fdatasync of the segment; many appends share one.
+    Segment,
+    /// As soon as the page cache has it: a crash of the machine may lose it.
+    Os,
+}
 
 /// The configs of one topic as its partitions use them.
 #[derive(Clone, Copy, Debug)]
