@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use alluvium::log::error::RecoveryError;
+use alluvium::log::layout::offset_index_path;
 use alluvium::log::layout::{offset_index_path, segment_path};
 use alluvium::log::leader_epochs::LeaderEpochs;
 use alluvium::log::lookup::LookupStep;
 use alluvium::log::partition_log::{LogConfig, PartitionLog};
 use alluvium::log::plan::{Append, ReadBound, SegmentId};
+use alluvium::log::recovery::create_partition;
 use alluvium::log::recovery::{RecoveredLog, RecoveryOptions, open_partition};
-use alluvium::log::segment_files::{create_partition, roll_files, write_epochs, write_index};
+use alluvium::log::segment_files::{roll_files, write_epochs};
 use alluvium::record::builder::BatchBuilder;
 use alluvium::record::check::CheckedBatch;
 use alluvium::record::offset::{LeaderEpoch, Offset, ProducerId, TopicId};
@@ -110,7 +112,9 @@ fn seed(disk: &Disk, count: usize) -> Vec<SegmentId> {
             log.commit_append(&plan);
         }
         for write in log.take_all_index_writes() {
-            write_index(&io, &folder(), write).await.expect("room");
+            let path = offset_index_path(&folder(), write.segment);
+            let index = io.open(&path, OpenHow::ReadWriteOrCreate).await.expect("room");
+            index.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0.expect("room");
         }
         let text = log.take_epoch_checkpoint().expect("two epochs");
         write_epochs(&io, &folder(), text).await.expect("room");

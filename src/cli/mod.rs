@@ -23,6 +23,6 @@ pub mod fetch_answer;
 pub mod output;
 pub mod produce_lane;
 pub mod serve;
-mod serve_boot;
+pub mod serve_options;
 pub mod topic_admin;
 pub mod topics;

@@ -1,146 +1,30 @@
-//! `alluvium serve`: resolve the options, print them, start the server.
-#![allow(clippy::disallowed_methods)] // reads the machine's memory size and resolves names before any core runs
+//! `alluvium serve`: resolve the options, run the server; the log, the signals, the `ready` line.
+#![allow(clippy::disallowed_methods)] // a thread of its own waits for signals
 
-use std::fmt;
-use std::fs;
 use std::io::{self, Write};
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use thiserror::Error;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tracing::{info, warn};
+use tracing_subscriber::EnvFilter;
 
-use super::address::{Address, KAFKA_PORT};
-use super::args::{Durability, ServeArgs};
-use super::byte_size;
-use super::cores::{self, CORES_MAX, CoresError, Processor};
-use super::serve_boot;
-use crate::control::broker_config::BrokerConfigError;
-use crate::ring::ring_mask::RingMask;
-
-/// All that the server needs to know, resolved once and handed down.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServeOptions {
-    /// Where core 0 listens; core i listens on the port + i.
-    pub listen: Resolved<SocketAddr>,
-    /// What clients are told for core 0; core i is told with the port + i.
-    pub advertise: Resolved<Address>,
-    /// The processor of each core, by core index.
-    pub cores: Resolved<Vec<usize>>,
-    /// The machine's number; broker ids are `node_id * 1000 + core index`.
-    pub node_id: Resolved<u32>,
-    /// Where partitions are kept, at least one.
-    pub data_dirs: Resolved<Vec<PathBuf>>,
-    /// When a write is acknowledged.
-    pub durability: Resolved<Durability>,
-    /// Memory for requests, answers and caches, all cores together.
-    pub memory_bytes: Resolved<u64>,
-    /// Kafka's broker settings, in the order given; a later one of the same key wins.
-    pub settings: Resolved<Vec<(String, String)>>,
-    /// Whether a replication factor above the number of machines becomes 1 instead of an error.
-    pub clamp_replication: Resolved<bool>,
-    /// What to log, as tracing's filter.
-    pub log_filter: Resolved<String>,
-    /// How long an idle core polls before it sleeps.
-    pub spin_us: Resolved<u32>,
-    /// Kernel features to do without.
-    pub ring_mask: Resolved<RingMask>,
-}
-
-/// A value and where it comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved<T> {
-    /// The value in force.
-    pub value: T,
-    /// Who says so.
-    pub source: Source,
-}
-
-/// Where an option's value comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Nobody said anything.
-    Default,
-    /// The command line.
-    Flag,
-    /// Derived from this flag.
-    From(&'static str),
-    /// Chosen for this machine.
-    Machine,
-}
-
-/// Why the options cannot be resolved.
-#[derive(Debug, Error)]
-pub enum ServeError {
-    /// The name in `--listen` leads nowhere.
-    #[error("--listen {address}: {source}; write an address of this machine, for example 0.0.0.0:9092")]
-    Listen {
-        /// As given.
-        address: Address,
-        /// What the resolver says.
-        source: io::Error,
-    },
-    /// Core i listens on port + i, and that runs past the last port.
-    #[error("{flag}: port {port} and {cores} cores go past port 65535; each core takes the next port")]
-    Ports {
-        /// The flag.
-        flag: &'static str,
-        /// The first port.
-        port: u16,
-        /// How many cores.
-        cores: usize,
-    },
-    /// The same directory twice.
-    #[error("--data-dir {} is given twice", path.display())]
-    DataDirTwice {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// Processors.
-    #[error("--cores: {0}")]
-    Cores(#[from] CoresError),
-    /// A `--set` that is refused.
-    #[error("--set: {0}")]
-    Setting(BrokerConfigError),
-    /// A core's share of the memory is below the largest request.
-    #[error(
-        "--memory is too small: {cores} cores that may each hold a request of {request_bytes_max} bytes \
-         (socket.request.max.bytes) need {}; give more, or lower it with --set socket.request.max.bytes=BYTES",
-        byte_size::display(*needed_bytes)
-    )]
-    Memory {
-        /// The largest request.
-        request_bytes_max: u32,
-        /// Cores that serve.
-        cores: usize,
-        /// What they need together.
-        needed_bytes: u64,
-    },
-    /// Signals cannot be waited for.
-    #[error("signals cannot be handled: {0}")]
-    Signals(io::Error),
-    /// The server itself.
-    #[error(transparent)]
-    Server(crate::server::boot::ServeError),
-}
-
-/// What the machine offers; read by [`Machine::read`], made up in tests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// Processors that this process may use.
-    pub processors: Vec<Processor>,
-    /// Memory of the machine, or of the control group where that is less; 0 where unknown.
-    pub memory_bytes: u64,
-}
+use super::args::ServeArgs;
+use super::serve_options::{Machine, ServeError, ServeOptions};
+use crate::control::broker_config::{BrokerConfig, Effect};
+use crate::control::id::{BrokerId, CoreIndex};
+use crate::ring::core::CoreOptions;
+use crate::server::boot::{self, ServerOptions};
+use crate::shard::options::{BrokerAddress, ShardOptions};
 
 /// Runs `alluvium serve` until it ends.
 pub fn run(args: &ServeArgs) -> ExitCode {
-    let started = ServeOptions::resolve(args, &Machine::read()).and_then(|options| {
+    let ended = ServeOptions::resolve(args, &Machine::read()).and_then(|options| {
         // Standard error takes the options and the log; standard output has the `ready` line alone.
         let _ = write!(io::stderr().lock(), "{options}");
-        serve_boot::run(&options)
+        serve(&options)
     });
-    match started {
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("alluvium serve: {error}");
@@ -149,265 +33,108 @@ pub fn run(args: &ServeArgs) -> ExitCode {
     }
 }
 
-impl ServeOptions {
-    /// Fills in what the command line leaves open, and checks what flags say about each other.
-    pub fn resolve(args: &ServeArgs, machine: &Machine) -> Result<Self, ServeError> {
-        let source = if args.cores.is_some() { Source::Flag } else { Source::Machine };
-        let cores = Resolved { value: cores::choose(args.cores.as_ref(), &machine.processors)?, source };
-        let listen = resolve_listen(args, cores.value.len())?;
-        let advertise = resolve_advertise(args, &listen, cores.value.len())?;
-        let data_dirs = match args.data_dirs.as_slice() {
-            [] => Resolved::default_of(vec![PathBuf::from("./data")]),
-            dirs => Resolved::flag(dirs.to_vec()),
-        };
-        for (index, path) in data_dirs.value.iter().enumerate() {
-            if data_dirs.value.iter().take(index).any(|other| other == path) {
-                return Err(ServeError::DataDirTwice { path: path.clone() });
-            }
-        }
-        let memory_bytes = match args.memory {
-            Some(bytes) => Resolved::flag(bytes),
-            None => Resolved {
-                value: default_memory_bytes(machine.memory_bytes, cores.value.len()),
-                source: Source::Machine,
-            },
-        };
-        let settings = if args.settings.is_empty() {
-            Resolved::default_of(Vec::new())
-        } else {
-            Resolved::flag(args.settings.clone())
-        };
-        Ok(Self {
-            listen,
-            advertise,
-            cores,
-            node_id: Resolved::or(args.node_id, 1),
-            data_dirs,
-            durability: Resolved::or(args.durability, Durability::default()),
-            memory_bytes,
-            settings,
-            clamp_replication: Resolved::or(args.clamp_replication.then_some(true), false),
-            log_filter: Resolved::or(args.log.clone(), "info".to_owned()),
-            spin_us: Resolved::or(args.spin_us, 0),
-            ring_mask: Resolved::or(args.ring_mask, RingMask::NONE),
-        })
-    }
-}
+/// Runs the server until SIGTERM or SIGINT. Prints one line that starts with `ready` when every core serves.
+///
+/// # Errors
+/// In words that an operator can act on.
+fn serve(options: &ServeOptions) -> Result<(), ServeError> {
+    // The log is written by a thread of its own, and lines are dropped when a terminal cannot keep up: no core waits.
+    let (writer, _flush_at_end) = tracing_appender::non_blocking(io::stderr());
+    let filter = EnvFilter::try_new(&options.log_filter.value).unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false).with_ansi(false).init();
 
-/// One option a line: `key = value (source)`.
-impl fmt::Display for ServeOptions {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line =
-            |key: &str, value: &dyn fmt::Display, source: Source| writeln!(formatter, "{key} = {value} ({source})");
-        let cores: Vec<_> = self.cores.value.iter().map(usize::to_string).collect();
-        let dirs: Vec<_> = self.data_dirs.value.iter().map(|dir| dir.display().to_string()).collect();
-        let durability = self.durability.value.name();
-        let memory = byte_size::display(self.memory_bytes.value);
-        let mask = match self.ring_mask.value {
-            RingMask::NONE => "none".to_owned(),
-            mask => mask.to_string(),
-        };
-        line("listen", &self.listen.value, self.listen.source)?;
-        line("advertise", &self.advertise.value, self.advertise.source)?;
-        line("cores", &cores.join(","), self.cores.source)?;
-        line("node-id", &self.node_id.value, self.node_id.source)?;
-        line("data-dir", &dirs.join(","), self.data_dirs.source)?;
-        line("durability", &durability, self.durability.source)?;
-        line("memory", &memory, self.memory_bytes.source)?;
-        let clamp = &self.clamp_replication;
-        line("clamp-replication", &clamp.value, clamp.source)?;
-        line("log", &self.log_filter.value, self.log_filter.source)?;
-        line("spin-us", &self.spin_us.value, self.spin_us.source)?;
-        line("ring-mask", &mask, self.ring_mask.source)?;
-        for (key, value) in &self.settings.value {
-            line(key, value, self.settings.source)?;
-        }
-        Ok(())
-    }
-}
-
-impl<T> Resolved<T> {
-    fn flag(value: T) -> Self {
-        let source = Source::Flag;
-        Self { value, source }
-    }
-
-    fn default_of(value: T) -> Self {
-        let source = Source::Default;
-        Self { value, source }
-    }
-
-    fn or(given: Option<T>, default: T) -> Self {
-        given.map_or_else(|| Self::default_of(default), Self::flag)
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => formatter.write_str("default"),
-            Self::Flag => formatter.write_str("flag"),
-            Self::From(flag) => write!(formatter, "from {flag}"),
-            Self::Machine => formatter.write_str("this machine"),
-        }
-    }
-}
-
-impl Machine {
-    /// Asks the kernel.
-    pub fn read() -> Self {
-        let total = fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_total_bytes(&text)).unwrap_or(0);
-        let group = fs::read_to_string("/sys/fs/cgroup/memory.max")
-            .ok()
-            .and_then(|text| text.trim().parse().ok())
-            .unwrap_or(u64::MAX);
-        Self { processors: cores::usable_processors(), memory_bytes: total.min(group) }
-    }
-}
-
-fn resolve_listen(args: &ServeArgs, cores: usize) -> Result<Resolved<SocketAddr>, ServeError> {
-    let address = Resolved::or(args.listen.clone(), Address::new("127.0.0.1", KAFKA_PORT));
-    check_ports("--listen", address.value.port, cores)?;
-    let resolved = address.value.resolve().and_then(|list| {
-        let first = list.into_iter().next();
-        first.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-    });
-    match resolved {
-        Ok(value) => Ok(Resolved { value, source: address.source }),
-        Err(source) => Err(ServeError::Listen { address: address.value, source }),
-    }
-}
-
-fn resolve_advertise(
-    args: &ServeArgs,
-    listen: &Resolved<SocketAddr>,
-    cores: usize,
-) -> Result<Resolved<Address>, ServeError> {
-    let port = listen.value.port();
-    if let Some(advertise) = &args.advertise {
-        let address = Address::new(&advertise.host, advertise.port.unwrap_or(port));
-        check_ports("--advertise", address.port, cores)?;
-        return Ok(Resolved::flag(address));
-    }
-    // Nobody can connect to "any address": then the name that this machine calls itself is the best guess.
-    if listen.value.ip().is_unspecified() {
-        let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let host = match name.trim() {
-            "" => "localhost",
-            name => name,
-        };
-        let value = Address::new(host, port);
-        let source = Source::Machine;
-        return Ok(Resolved { value, source });
-    }
-    // The name rather than its address, where a name was given.
-    let host = match &args.listen {
-        Some(address) => address.host.clone(),
-        None => listen.value.ip().to_string(),
+    let server = server_options(options)?;
+    // Taken over before the server starts, so that a signal during the start stops it cleanly too.
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(ServeError::Signals)?;
+    let ready_line = ready_line(&server);
+    let ready = move || {
+        let mut out = io::stdout().lock();
+        // Nobody may be listening on standard output; the server runs all the same.
+        let _ = writeln!(out, "{ready_line}").and_then(|()| out.flush());
     };
-    Ok(Resolved { value: Address::new(&host, port), source: Source::From("--listen") })
+    let wait_for_stop = move || {
+        if let Some(signal) = signals.forever().next() {
+            info!(signal, "signal received, stopping");
+        }
+    };
+    boot::serve(server, ready, wait_for_stop).map_err(ServeError::Server)
 }
 
-fn check_ports(flag: &'static str, port: u16, cores: usize) -> Result<(), ServeError> {
-    debug_assert!(cores <= CORES_MAX);
-    if usize::from(port) + cores > usize::from(u16::MAX) + 1 {
-        return Err(ServeError::Ports { flag, port, cores });
+fn ready_line(server: &ServerOptions) -> String {
+    let brokers: Vec<String> =
+        server.shard.brokers.iter().map(|broker| format!("{}={}:{}", broker.id, broker.host, broker.port)).collect();
+    format!("ready {}", brokers.join(" "))
+}
+
+fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
+    let mut broker_config = BrokerConfig::default();
+    for (key, value) in &options.settings.value {
+        match broker_config.set(key, value).map_err(ServeError::Setting)? {
+            Effect::Works => {}
+            Effect::NoMeaning { why } => warn!(key, value, why, "this setting has no meaning here"),
+        }
+    }
+    broker_config.set("alluvium.durability", options.durability.value.name()).map_err(ServeError::Setting)?;
+    let cpus = options.cores.value.clone();
+    let core_count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+    let node_id = i32::try_from(options.node_id.value).unwrap_or(i32::MAX);
+    let advertise = &options.advertise.value;
+    let brokers = CoreIndex::first(u16::try_from(core_count).unwrap_or(u16::MAX))
+        .into_iter()
+        .map(|core| BrokerAddress {
+            id: BrokerId::of(node_id, core).map_or(i32::MAX, |id| id.0),
+            host: advertise.host.clone(),
+            // Checked when the options were resolved: the last core's port is a port.
+            port: advertise.port.saturating_add(core.index()),
+        })
+        .collect();
+    let share = |whole: u32| usize::try_from(whole / core_count.max(1)).unwrap_or(usize::MAX).max(1);
+    let memory_bytes = usize::try_from(options.memory_bytes.value).unwrap_or(usize::MAX) / cpus.len().max(1);
+    let frame_memory_bytes = memory_bytes / 4 * 3;
+    let request_bytes_max = broker_config.socket_request_max_bytes();
+    check_memory(options, request_bytes_max, frame_memory_bytes)?;
+    let shard = ShardOptions {
+        node_id,
+        core_count,
+        cluster_id: String::new(),
+        cluster_id_bytes: [0; 16],
+        clamp_replication: options.clamp_replication.value,
+        brokers,
+        data_dirs: Vec::new(),
+        frame_memory_bytes,
+        // Known when the machine was looked at.
+        open_files_max: 0,
+        request_bytes_max,
+        connection_idle_ms_max: broker_config.connections_max_idle_ms().unwrap_or(u64::MAX / 4),
+        connections_max: share(broker_config.max_connections()),
+        connections_per_ip_max: usize::try_from(broker_config.max_connections_per_ip()).unwrap_or(usize::MAX),
+        fetch_bytes_max: broker_config.fetch_max_bytes(),
+        fetch_sessions_max: share(broker_config.fetch_session_slots_max()),
+        broker_config,
+    };
+    let ring = CoreOptions {
+        ring_mask: options.ring_mask.value,
+        spin_us: u64::from(options.spin_us.value),
+        disk_operations_max: (DISK_QUEUE / cpus.len().max(1)).max(8),
+        pool_bytes_max: memory_bytes / 8,
+        ..CoreOptions::default()
+    };
+    Ok(ServerOptions { listen: options.listen.value, cpus, data_dirs: options.data_dirs.value.clone(), ring, shard })
+}
+
+/// A core must be able to hold the largest request there may be.
+fn check_memory(options: &ServeOptions, request_bytes_max: u32, frame_memory_bytes: usize) -> Result<(), ServeError> {
+    let needed = usize::try_from(request_bytes_max).unwrap_or(usize::MAX) / 15 * 16 + 1024 * 1024;
+    if frame_memory_bytes < needed {
+        let cores = options.cores.value.len();
+        return Err(ServeError::Memory {
+            request_bytes_max,
+            cores,
+            needed_bytes: (needed / 3 * 4 + 4) as u64 * cores as u64,
+        });
     }
     Ok(())
 }
 
-/// An eighth of the machine, so that the page cache keeps the rest; a core needs room for its largest request (100 MiB by
-/// default) and gains nothing beyond a gibibyte.
-fn default_memory_bytes(machine_bytes: u64, cores: usize) -> u64 {
-    let cores = cores.max(1) as u64;
-    let bytes = (machine_bytes / 8 / cores).clamp(CORE_MEMORY_BYTES_MIN, CORE_MEMORY_BYTES_MAX);
-    (bytes >> 20 << 20) * cores
-}
-
-fn meminfo_total_bytes(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    kib.checked_mul(1024)
-}
-
-const CORE_MEMORY_BYTES_MIN: u64 = 128 << 20;
-const CORE_MEMORY_BYTES_MAX: u64 = 1 << 30;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::args::Advertise;
-
-    fn machine() -> Machine {
-        let processor = |number| Processor { number, first_sibling: number };
-        Machine { processors: (0..4).map(processor).collect(), memory_bytes: 16 << 30 }
-    }
-
-    fn resolve(args: &ServeArgs) -> Result<ServeOptions, String> {
-        ServeOptions::resolve(args, &machine()).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn defaults_are_printed_with_their_source() {
-        let options = resolve(&ServeArgs::default()).expect("defaults");
-        let printed = "listen = 127.0.0.1:9092 (default)\n\
-            advertise = 127.0.0.1:9092 (from --listen)\n\
-            cores = 0,1,2,3 (this machine)\n\
-            node-id = 1 (default)\n\
-            data-dir = ./data (default)\n\
-            durability = segment (default)\n\
-            memory = 2G (this machine)\n\
-            clamp-replication = false (default)\n\
-            log = info (default)\n\
-            spin-us = 0 (default)\n\
-            ring-mask = none (default)\n";
-        assert_eq!(options.to_string(), printed);
-    }
-
-    #[test]
-    fn flags_win() {
-        let args = ServeArgs {
-            listen: Some(Address::new("::1", 19092)),
-            advertise: Some(Advertise { host: "a.example".to_owned(), port: None }),
-            cores: Some("2-3".parse().expect("list")),
-            memory: Some(512 << 20),
-            settings: vec![("num.partitions".to_owned(), "8".to_owned())],
-            ..ServeArgs::default()
-        };
-        let printed = resolve(&args).expect("flags").to_string();
-        for line in [
-            "listen = [::1]:19092 (flag)",
-            "advertise = a.example:19092 (flag)",
-            "cores = 2,3 (flag)",
-            "memory = 512M (flag)",
-            "num.partitions = 8 (flag)",
-        ] {
-            assert!(printed.lines().any(|printed| printed == line), "{line}:\n{printed}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_is_refused() {
-        let past_the_ports = ServeArgs { listen: Some(Address::new("127.0.0.1", 65533)), ..ServeArgs::default() };
-        let twice = ServeArgs { data_dirs: vec!["/a".into(), "/b".into(), "/a".into()], ..ServeArgs::default() };
-        for (args, hint) in [(past_the_ports, "65535"), (twice, "/a is given twice")] {
-            let error = resolve(&args).expect_err(hint);
-            assert!(error.contains(hint), "{error}");
-        }
-        let last_ports = ServeArgs { listen: Some(Address::new("127.0.0.1", 65532)), ..ServeArgs::default() };
-        assert!(resolve(&last_ports).is_ok());
-    }
-
-    #[test]
-    fn memory_follows_the_machine() {
-        let gib = 1 << 30;
-        let mib = 1 << 20;
-        let cases = [(0, 2, 256 * mib), (gib, 1, 128 * mib), (16 * gib, 4, 2 * gib), (1024 * gib, 16, 16 * gib)];
-        for (machine_bytes, cores, bytes) in cases {
-            assert_eq!(default_memory_bytes(machine_bytes, cores), bytes, "{machine_bytes} {cores}");
-        }
-        let meminfo = "MemTotal:       24689412 kB\nMemFree: 1 kB\n";
-        assert_eq!(meminfo_total_bytes(meminfo), Some(24_689_412 * 1024));
-        assert_eq!(meminfo_total_bytes("MemFree: 1 kB"), None);
-    }
-}
+/// Entries of a block device's queue: more operations in flight would make submission wait.
+const DISK_QUEUE: usize = 256;

@@ -90,6 +90,36 @@ pub async fn open_partition(io: &Io, folder: &Path, options: &RecoveryOptions) -
     opening.finish().await
 }
 
+/// Makes the folder of a new partition with its metadata and its first segment; durable on return, with its own entry in
+/// the data directory. A folder that is there already (a crash came between) is opened, without trust in its tail.
+///
+/// # Errors
+/// Where the disk refuses, or the folder is another topic's.
+pub async fn create_partition(
+    io: &Io,
+    folder: &Path,
+    topic_id: TopicId,
+    index_interval_bytes: u32,
+) -> Result<RecoveredLog, RecoveryError> {
+    match io.create_dir(folder).await {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(at_path(folder)(error)),
+    }
+    let options = RecoveryOptions {
+        recovery_point: Offset::ZERO,
+        clean: false,
+        log_start: Offset::ZERO,
+        topic_id: Some(topic_id),
+        index_interval_bytes,
+    };
+    let log = open_partition(io, folder, &options).await?;
+    if let Some(data_dir) = folder.parent() {
+        io.sync_dir(data_dir).await.map_err(at_path(data_dir))?;
+    }
+    Ok(log)
+}
+
 /// A partition while it is opened.
 struct Opening<'a> {
     io: &'a Io,

@@ -7,41 +7,9 @@ use std::path::Path;
 use crate::log::error::RecoveryError;
 use crate::log::layout::{LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_index_path, segment_path};
 use crate::log::partition_metadata;
-use crate::log::plan::{IndexWrite, RollPlan, SegmentId, Truncate};
-use crate::log::recovery::{RecoveredLog, RecoveryOptions, open_partition};
-use crate::record::offset::{Offset, TopicId};
-use crate::ring::buffer::Buffer;
+use crate::log::plan::{RollPlan, SegmentId, Truncate};
+use crate::record::offset::TopicId;
 use crate::ring::io::{File, Io, OpenHow, replace_file};
-
-/// Makes the folder of a new partition with its metadata and its first segment; durable on return, with its own entry in
-/// the data directory. A folder that is there already (a crash came between) is opened, without trust in its tail.
-///
-/// # Errors
-/// Where the disk refuses, or the folder is another topic's.
-pub async fn create_partition(
-    io: &Io,
-    folder: &Path,
-    topic_id: TopicId,
-    index_interval_bytes: u32,
-) -> Result<RecoveredLog, RecoveryError> {
-    match io.create_dir(folder).await {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(at_path(folder)(error)),
-    }
-    let options = RecoveryOptions {
-        recovery_point: Offset::ZERO,
-        clean: false,
-        log_start: Offset::ZERO,
-        topic_id: Some(topic_id),
-        index_interval_bytes,
-    };
-    let log = open_partition(io, folder, &options).await?;
-    if let Some(data_dir) = folder.parent() {
-        io.sync_dir(data_dir).await.map_err(at_path(data_dir))?;
-    }
-    Ok(log)
-}
 
 /// Makes the files of the next segment, empty, and syncs their folder. Hands the open log back.
 ///
@@ -65,16 +33,6 @@ pub async fn cut_files(io: &Io, folder: &Path, cut: &Truncate) -> Result<(), Rec
     log.set_len(cut.position_bytes).await.map_err(at_path(&path))?;
     log.sync_data().await.map_err(at_path(&path))?;
     io.sync_dir(folder).await.map_err(at_path(folder))
-}
-
-/// Writes index entries; not durable on return, for indexes are derived.
-///
-/// # Errors
-/// Where the disk refuses: lookups are slower until the next start.
-pub async fn write_index(io: &Io, folder: &Path, write: IndexWrite) -> Result<(), RecoveryError> {
-    let path = offset_index_path(folder, write.segment);
-    let index = io.open(&path, OpenHow::ReadWriteOrCreate).await.map_err(at_path(&path))?;
-    index.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0.map_err(at_path(&path))
 }
 
 /// Replaces `leader-epoch-checkpoint`; durable on return.

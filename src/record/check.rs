@@ -8,26 +8,8 @@ use crate::record::batch_error::{BatchError, Corruption, Invalidity};
 use crate::record::compression::Compression;
 use crate::record::decompress::Decompressor;
 use crate::record::offset::{LeaderEpoch, ProducerId, TimestampMs};
-use crate::record::record_fields::{RecordSketch, sketch_record};
-
-/// The limits that a topic and the clock put on an append.
-#[derive(Clone, Copy, Debug)]
-pub struct AppendLimits {
-    /// `max.message.bytes`.
-    pub max_message_bytes: u32,
-    /// `segment.bytes`.
-    pub segment_bytes: u32,
-    /// The topic is compacted: records need keys.
-    pub compact: bool,
-    /// `message.timestamp.type` is LogAppendTime: the producer's timestamps are not looked at.
-    pub log_append_time: bool,
-    /// `message.timestamp.before.max.ms`.
-    pub timestamp_before_max_ms: i64,
-    /// `message.timestamp.after.max.ms`.
-    pub timestamp_after_max_ms: i64,
-    /// The broker's clock.
-    pub now_ms: i64,
-}
+use crate::record::record_fields::sketch_record;
+use crate::record::record_tally::{AppendLimits, RecordTally};
 
 /// What an append needs to know of a batch that passed all checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,81 +231,6 @@ impl DeepCheck {
         checked.max_timestamp = TimestampMs(self.tally.max_timestamp_ms);
         checked.max_timestamp_offset_delta = self.tally.max_timestamp_offset_delta;
         Ok(Progress::Done(checked))
-    }
-}
-
-/// What is gathered record by record. A refusal of one record waits for the end: a malformed record counts for more.
-pub(in crate::record) struct RecordTally {
-    /// Records that the header promises and that were not seen yet.
-    pub(in crate::record) left: i32,
-    /// Compressed records must be numbered without gaps.
-    consecutive: bool,
-    compact: bool,
-    base_timestamp_ms: i64,
-    /// All records have this timestamp (the producer set log append time).
-    fixed_timestamp_ms: Option<i64>,
-    accepted_ms: Option<(i64, i64)>,
-    seen: u32,
-    max_timestamp_ms: i64,
-    max_timestamp_offset_delta: i32,
-    gap: bool,
-    refused: Option<BatchError>,
-}
-
-impl RecordTally {
-    fn new(header: &BatchHeader, limits: &AppendLimits) -> Self {
-        let accepted = (
-            limits.now_ms.saturating_sub(limits.timestamp_before_max_ms),
-            limits.now_ms.saturating_add(limits.timestamp_after_max_ms),
-        );
-        let compressed = header.attributes.compression() != Some(Compression::None);
-        Self {
-            left: header.record_count,
-            consecutive: compressed,
-            compact: limits.compact,
-            base_timestamp_ms: header.base_timestamp.0,
-            fixed_timestamp_ms: header.attributes.is_log_append_time().then_some(header.max_timestamp.0),
-            accepted_ms: (!limits.log_append_time).then_some(accepted),
-            seen: 0,
-            max_timestamp_ms: TimestampMs::NONE.0,
-            max_timestamp_offset_delta: 0,
-            gap: false,
-            refused: None,
-        }
-    }
-
-    /// Takes in one well-formed record.
-    #[inline]
-    pub(in crate::record) fn add(&mut self, record: RecordSketch) {
-        let timestamp_ms = match self.fixed_timestamp_ms {
-            Some(fixed) => fixed,
-            None => self.base_timestamp_ms.wrapping_add(record.timestamp_delta_ms),
-        };
-        if timestamp_ms > self.max_timestamp_ms {
-            self.max_timestamp_ms = timestamp_ms;
-            self.max_timestamp_offset_delta = record.offset_delta;
-        }
-        if record.keyless && self.compact && self.refused.is_none() {
-            self.refused = Some(BatchError::Keyless { record_index: self.seen });
-        }
-        if let Some((from_ms, to_ms)) = self.accepted_ms
-            && timestamp_ms != TimestampMs::NONE.0
-            && (timestamp_ms < from_ms || timestamp_ms > to_ms)
-            // A bad timestamp is what Kafka reports where records were refused for several reasons.
-            && !matches!(self.refused, Some(BatchError::Timestamp { .. }))
-        {
-            self.refused = Some(BatchError::Timestamp { record_index: self.seen, timestamp_ms });
-        }
-        if self.consecutive && i64::from(record.offset_delta) != i64::from(self.seen) {
-            self.gap = true;
-        }
-        self.seen += 1;
-        self.left -= 1;
-    }
-
-    /// True where compressed records were not numbered 0, 1, 2, ...
-    pub(in crate::record) fn has_gap(&self) -> bool {
-        self.gap
     }
 }
 

@@ -9,9 +9,9 @@ use std::io::Write;
 use zstd::stream::raw::Operation;
 
 use crate::record::batch_error::BatchError;
-use crate::record::check::RecordTally;
 use crate::record::compression::Compression;
 use crate::record::record_stream::RecordStream;
+use crate::record::record_tally::RecordTally;
 
 /// The records of a compressed batch on their way into the check.
 pub(in crate::record) struct Decompressor {

@@ -9,4 +9,5 @@ pub mod decompress;
 pub mod offset;
 pub mod record_fields;
 mod record_stream;
+pub mod record_tally;
 pub mod record_walk;

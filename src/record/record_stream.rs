@@ -1,10 +1,10 @@
 //! The check of records that come in pieces, out of a decompressor.
 
 use crate::record::batch_error::{BatchError, Invalidity};
-use crate::record::check::RecordTally;
 use crate::record::record_fields::{
     RecordSketch, VARINT_BYTES_MAX, VARLONG_BYTES_MAX, sketch_record, varint, zigzag32, zigzag64,
 };
+use crate::record::record_tally::RecordTally;
 
 /// Where a stream of records stands. Keeps nothing of keys and values, so its memory does not depend on them.
 #[derive(Debug, Default)]

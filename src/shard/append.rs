@@ -6,24 +6,22 @@
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
-use std::path::Path;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use tracing::{error, warn};
 
-use crate::log::error::AppendError;
-use crate::log::layout;
+use crate::log::error::{AppendError, RecoveryError};
 use crate::log::plan::{Append, AppendPlan, Committed, IndexWrite, RollPlan, Truncate};
+use crate::log::segment_files;
 use crate::record::check::CheckedBatch;
 use crate::record::offset::Offset;
 use crate::ring::buffer::Buffer;
-use crate::ring::io::{Io, OpenHow, replace_file};
+use crate::ring::io::Io;
 use crate::shard::core::Shard;
 use crate::shard::error::AppendFailure;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
-use crate::shard::topic_limits::Durability;
 
 /// An append that has its offsets.
 pub struct Appended {
@@ -214,9 +212,13 @@ async fn write(
     }
 }
 
+fn is_no_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// A write failed: the plan and all after it go back.
 fn fail(shard: &Rc<Shard>, partition: &Rc<Partition>, plan: &AppendPlan, state: &Cell<WriteState>, error: &io::Error) {
-    let no_space = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let no_space = is_no_space(error);
     state.set(if no_space { WriteState::NoSpace } else { WriteState::Failed });
     let truncate = partition.log().borrow_mut().fail_append(plan);
     if !no_space {
@@ -242,8 +244,7 @@ fn fail(shard: &Rc<Shard>, partition: &Rc<Partition>, plan: &AppendPlan, state: 
 
 /// The first batch of a leader epoch: its start is noted beside the log. Derived, so nobody waits for it.
 async fn write_epochs(shard: Rc<Shard>, partition: Rc<Partition>, text: String) {
-    let path = partition.folder().join(layout::LEADER_EPOCH_CHECKPOINT);
-    if let Err(error) = replace_file(shard.io(), &path, text.into_bytes()).await {
+    if let Err(error) = segment_files::write_epochs(shard.io(), partition.folder(), text).await {
         warn!(topic = partition.topic(), partition = partition.id().partition, %error, "the leader epochs could not be written; the next start finds them in the batches");
     }
 }
@@ -258,18 +259,10 @@ async fn write_entries(shard: Rc<Shard>, partition: Rc<Partition>, entries: Vec<
 /// Cuts the segment back to what is committed, once no write is under way, and lets appends go on.
 async fn repair(shard: Rc<Shard>, partition: Rc<Partition>, truncate: Truncate) {
     partition.wait_drained(shard.io()).await;
-    let cut = async {
-        let file =
-            shard.files().open(shard.io(), partition.folder(), partition.id(), truncate.segment, FileKind::Log).await?;
-        file.set_len(truncate.position_bytes).await?;
-        for segment in &truncate.remove {
-            shard.files().forget_segment(partition.id(), *segment);
-            remove_if_there(shard.io(), &layout::segment_path(partition.folder(), *segment)).await?;
-            remove_if_there(shard.io(), &layout::offset_index_path(partition.folder(), *segment)).await?;
-        }
-        Ok::<(), io::Error>(())
-    };
-    match cut.await {
+    for segment in &truncate.remove {
+        shard.files().forget_segment(partition.id(), *segment);
+    }
+    match segment_files::cut_files(shard.io(), partition.folder(), &truncate).await {
         Ok(()) => {
             partition.log().borrow_mut().truncated(&truncate);
             partition.reopen_for_appends(shard.io());
@@ -300,8 +293,8 @@ async fn roll(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> R
             warn!(topic = partition_of_task.topic(), partition = partition_of_task.id().partition, %error,
                 "the next segment could not be opened; the append is refused");
         }
-        *told.borrow_mut() = Some(rolled.map_err(|error| match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => AppendFailure::NoSpace,
+        *told.borrow_mut() = Some(rolled.map_err(|error| match error {
+            RecoveryError::Io { source, .. } if is_no_space(&source) => AppendFailure::NoSpace,
             _ => AppendFailure::Segment,
         }));
         partition_of_task.reopen_for_appends(shard_of_task.io());
@@ -310,27 +303,12 @@ async fn roll(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> R
     poll_fn(|_| outcome.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)).await
 }
 
-async fn open_segment(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> io::Result<()> {
-    let io = shard.io();
-    let log = io.open(&layout::segment_path(partition.folder(), roll.segment), OpenHow::CreateOrTruncate).await?;
-    let index =
-        io.open(&layout::offset_index_path(partition.folder(), roll.segment), OpenHow::CreateOrTruncate).await?;
-    if partition.durability() == Durability::Segment {
-        // The entry is durable before anything in the file is acknowledged.
-        io.sync_dir(partition.folder()).await?;
-    }
+async fn open_segment(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> Result<(), RecoveryError> {
+    let log = segment_files::roll_files(shard.io(), partition.folder(), &roll).await?;
     // Stale where a failed append has cut the log back meanwhile; the file is then empty, and made again by its roll.
     if partition.log().borrow_mut().rolled(&roll) {
         shard.files().put(partition.id(), roll.segment, FileKind::Log, log);
-        shard.files().put(partition.id(), roll.segment, FileKind::OffsetIndex, index);
         shard.after_roll(partition, roll.segment.base_offset());
     }
     Ok(())
-}
-
-async fn remove_if_there(io: &Io, path: &Path) -> io::Result<()> {
-    match io.remove_file(path).await {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -18,6 +18,7 @@ use crate::shard::catalog_host::CatalogHost;
 use crate::shard::counters::Counters;
 use crate::shard::durability::DurabilityStage;
 use crate::shard::files::FileCache;
+use crate::shard::hosting::checkpoint_key;
 use crate::shard::memory::MemoryBudget;
 use crate::shard::message::{Answer, Question};
 use crate::shard::options::{DataDir, ShardOptions};
@@ -142,10 +143,14 @@ impl Shard {
         self.start.borrow().clean
     }
 
-    pub(in crate::shard) fn recovery_point_of(&self, dir: &DataDir, topic: &str, partition: i32) -> Offset {
+    /// Where the last run knew the partition to be durable, from a core's own checkpoint; from Kafka's merged one, which
+    /// goes by the topic's name, only where nothing can have happened since it was written.
+    pub(in crate::shard) fn recovery_point_of(&self, dir: &DataDir, topic: &str, id: PartitionId) -> Offset {
         let start = self.start.borrow();
-        let points = start.recovery_points.get(&dir.path);
-        points.and_then(|points| points.get(&(topic.to_owned(), partition))).copied().unwrap_or(Offset(0))
+        let Some(points) = start.recovery_points.get(&dir.path) else { return Offset(0) };
+        let by_id = points.get(&checkpoint_key(id));
+        let by_name = || points.get(&(topic.to_owned(), id.partition)).filter(|_| start.clean && !self.has_catalog());
+        by_id.or_else(by_name).copied().unwrap_or(Offset(0))
     }
 
     /// The partition, if this core hosts it. Requests go through [`Shard::route`].

@@ -18,6 +18,7 @@ use crate::log::layout;
 use crate::log::partition_log::PartitionLog;
 use crate::log::recovery::{self, RecoveryOptions};
 use crate::log::recovery_point::{self, PartitionOffsets};
+use crate::log::segment_files;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{Io, read_file, replace_file};
@@ -98,7 +99,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
     let limits = TopicLimits::of(shard.options(), &topic.configs);
     let folder = layout::partition_folder(&dir.path, &topic.name, index);
     let options = RecoveryOptions {
-        recovery_point: shard.recovery_point_of(&dir, &topic.name, index),
+        recovery_point: shard.recovery_point_of(&dir, &topic.name, id),
         clean: shard.is_clean_start(),
         log_start: Offset(0),
         topic_id: Some(topic.id),
@@ -111,19 +112,13 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
                     "the folder of a partition that had records is missing; it stays offline: is the right disk mounted?");
                 return shard.note_open_failed(id, "its folder is missing");
             }
-            match make_folder(shard.io(), &folder).await {
-                Ok(()) => recovery::open_partition(shard.io(), &folder, &options).await,
-                Err(source) => Err(RecoveryError::Io { path, source }),
-            }
+            recovery::create_partition(shard.io(), &folder, topic.id, options.index_interval_bytes).await
         }
         other => other,
     };
     let recovered = match opened {
         Err(RecoveryError::WrongTopic { .. }) => match set_stray_aside(shard.io(), &folder).await {
-            Ok(()) => match make_folder(shard.io(), &folder).await {
-                Ok(()) => recovery::open_partition(shard.io(), &folder, &options).await,
-                Err(source) => Err(RecoveryError::Io { path: folder.clone(), source }),
-            },
+            Ok(()) => recovery::create_partition(shard.io(), &folder, topic.id, options.index_interval_bytes).await,
             Err(source) => Err(RecoveryError::Io { path: folder.clone(), source }),
         },
         other => other,
@@ -140,15 +135,6 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
             error!(topic = &*topic.name, partition = index, %error, "the partition stays offline; the others go on");
             shard.note_open_failed(id, &error.to_string());
         }
-    }
-}
-
-/// Makes a partition's folder; its entry is durable on return, before anything in it is acknowledged.
-async fn make_folder(io: &Io, folder: &Path) -> io::Result<()> {
-    io.create_dir(folder).await?;
-    match folder.parent() {
-        Some(parent) => io.sync_dir(parent).await,
-        None => Ok(()),
     }
 }
 
@@ -223,16 +209,14 @@ pub async fn sweep(shard: Rc<Shard>) {
     }
 }
 
-/// Reads where the last run's logs were known to be durable: from each core's own checkpoint, or Kafka's merged one.
+/// Reads where the last run's logs were known to be durable: from each core's own checkpoint, and from Kafka's merged one.
 pub async fn load_recovery_points(io: &Io, dir: &DataDir) -> PartitionOffsets {
     let mut points = PartitionOffsets::new();
     let Ok(entries) = io.read_dir(&dir.path).await else { return points };
     for entry in entries.iter().filter(|entry| is_recovery_checkpoint(&entry.name)) {
         let path = dir.path.join(&entry.name);
-        let parsed = read_file(io, &path, CHECKPOINT_BYTES_MAX)
-            .await
-            .map(|bytes| recovery_point::parse(&String::from_utf8_lossy(&bytes)));
-        match parsed {
+        let text = read_file(io, &path, CHECKPOINT_BYTES_MAX).await;
+        match text.map(|bytes| recovery_point::parse(&String::from_utf8_lossy(&bytes))) {
             // Two cores may have had a partition one after the other: what was durable then is so now.
             Ok(Some(found)) => {
                 for (key, offset) in found {
@@ -241,18 +225,28 @@ pub async fn load_recovery_points(io: &Io, dir: &DataDir) -> PartitionOffsets {
                 }
             }
             Ok(None) => {
-                warn!(path = %path.display(), "a checkpoint makes no sense; its logs are scanned from their start")
+                warn!(path = %path.display(), "a checkpoint makes no sense; its logs are scanned from their start");
             }
             Err(error) => {
-                warn!(path = %path.display(), %error, "a checkpoint could not be read; its logs are scanned from their start")
+                warn!(path = %path.display(), %error, "a checkpoint could not be read; its logs are scanned from their start");
             }
         }
     }
     points
 }
 
+/// The key of a partition in a core's own checkpoint: by topic id, as a topic that was made again under its name has
+/// nothing to do with the one before. No topic's name has a colon.
+pub(in crate::shard) fn checkpoint_key(id: PartitionId) -> (String, i32) {
+    (format!(":{}", id.topic_id), id.partition)
+}
+
 fn is_recovery_checkpoint(name: &str) -> bool {
-    name == layout::RECOVERY_POINT_CHECKPOINT || (name.starts_with(CORE_CHECKPOINT) && !name.ends_with(".tmp"))
+    name == layout::RECOVERY_POINT_CHECKPOINT || is_core_checkpoint(name)
+}
+
+fn is_core_checkpoint(name: &str) -> bool {
+    name.starts_with(CORE_CHECKPOINT) && !name.ends_with(".tmp")
 }
 
 /// Writes this core's recovery points now and then, so that a start after a crash scans little.
@@ -260,7 +254,7 @@ pub async fn keep_checkpoints(shard: Rc<Shard>) {
     while !shard.is_stopping() {
         shard.io().sleep_ms(CHECKPOINT_INTERVAL_MS).await;
         forget_idle_producers(&shard);
-        write_checkpoints(&shard).await;
+        write_checkpoints(&shard, false).await;
     }
 }
 
@@ -273,11 +267,15 @@ fn forget_idle_producers(shard: &Shard) {
     }
 }
 
-async fn write_checkpoints(shard: &Rc<Shard>) {
+/// `by_name` as well for Kafka's merged checkpoint, at a clean stop.
+async fn write_checkpoints(shard: &Rc<Shard>, by_name: bool) {
     for dir in &shard.options().data_dirs {
         let mut points = PartitionOffsets::new();
         for partition in shard.partitions().iter().filter(|partition| partition.folder().parent() == Some(&dir.path)) {
-            points.insert((partition.topic().to_owned(), partition.id().partition), partition.recovery_point());
+            points.insert(checkpoint_key(partition.id()), partition.recovery_point());
+            if by_name {
+                points.insert((partition.topic().to_owned(), partition.id().partition), partition.recovery_point());
+            }
         }
         let path = dir.path.join(format!("{CORE_CHECKPOINT}{}", shard.core_index()));
         if let Err(error) = replace_file(shard.io(), &path, recovery_point::to_text(&points).into_bytes()).await {
@@ -291,7 +289,13 @@ async fn write_checkpoints(shard: &Rc<Shard>) {
 /// # Errors
 /// Where the disk refuses.
 pub async fn merge_checkpoints(io: &Io, dir: &DataDir) -> io::Result<()> {
-    let points = load_recovery_points(io, dir).await;
+    let mut points = PartitionOffsets::new();
+    for entry in io.read_dir(&dir.path).await?.iter().filter(|entry| is_core_checkpoint(&entry.name)) {
+        let bytes = read_file(io, &dir.path.join(&entry.name), CHECKPOINT_BYTES_MAX).await?;
+        let found = recovery_point::parse(&String::from_utf8_lossy(&bytes));
+        let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        points.extend(found.into_iter().filter(|((topic, _), _)| !topic.starts_with(':')));
+    }
     let text = recovery_point::to_text(&points);
     for name in [layout::RECOVERY_POINT_CHECKPOINT, layout::HIGH_WATERMARK_CHECKPOINT] {
         replace_file(io, &dir.path.join(name), text.clone().into_bytes()).await?;
@@ -313,7 +317,7 @@ pub async fn close_all(shard: &Rc<Shard>) {
         }
     })
     .await;
-    write_checkpoints(shard).await;
+    write_checkpoints(shard, true).await;
 }
 
 async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<()> {
@@ -325,7 +329,11 @@ async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<()> {
     sync_from_recovery_point(shard, partition, end).await?;
     let writes = partition.log().borrow_mut().take_all_index_writes();
     shard.write_index(partition, writes).await?;
-    shard.write_epochs(partition).await
+    let epochs = partition.log().borrow_mut().take_epoch_checkpoint();
+    match epochs {
+        Some(text) => segment_files::write_epochs(shard.io(), partition.folder(), text).await.map_err(io::Error::other),
+        None => Ok(()),
+    }
 }
 
 impl Shard {
@@ -361,12 +369,6 @@ impl Shard {
             file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
         }
         Ok(())
-    }
-
-    /// Writes the leader epochs where they have changed.
-    pub(in crate::shard) async fn write_epochs(&self, partition: &Partition) -> io::Result<()> {
-        let Some(text) = partition.log().borrow_mut().take_epoch_checkpoint() else { return Ok(()) };
-        replace_file(self.io(), &partition.folder().join(layout::LEADER_EPOCH_CHECKPOINT), text.into_bytes()).await
     }
 }
 

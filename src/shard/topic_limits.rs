@@ -3,7 +3,7 @@
 use crate::control::topic::ConfigOverrides;
 use crate::control::topic_config::{self, TimestampType};
 use crate::log::partition_log::LogConfig;
-use crate::record::check::AppendLimits;
+use crate::record::record_tally::AppendLimits;
 use crate::shard::options::ShardOptions;
 
 /// When an append counts as safe, and may be acknowledged.
