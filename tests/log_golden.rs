@@ -102,6 +102,7 @@ fn our_index_of_the_same_batches_is_kafkas() {
         log_end: Offset::ZERO,
         segments: Vec::new(),
         epochs: LeaderEpochs::default(),
+        epochs_unwritten: false,
         producers: ProducerStates::default(),
         topic_id: TopicId::ZERO,
         report: RecoveryReport::default(),

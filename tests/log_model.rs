@@ -36,6 +36,7 @@ fn empty_log(config: LogConfig) -> PartitionLog {
         log_end: Offset::ZERO,
         segments: Vec::new(),
         epochs: LeaderEpochs::default(),
+        epochs_unwritten: false,
         producers: ProducerStates::default(),
         topic_id: TopicId::ZERO,
         report: RecoveryReport::default(),

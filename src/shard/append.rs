@@ -18,7 +18,7 @@ use crate::log::plan::{Append, AppendPlan, Committed, RollPlan, Truncate};
 use crate::record::check::CheckedBatch;
 use crate::record::offset::Offset;
 use crate::ring::buffer::Buffer;
-use crate::ring::io::{Io, OpenHow, replace_file};
+use crate::ring::io::{Io, OpenHow};
 use crate::shard::core::Shard;
 use crate::shard::error::AppendFailure;
 use crate::shard::files::FileKind;
@@ -193,8 +193,8 @@ async fn write(
                 // An earlier plan failed: these bytes are cut off with it.
                 Committed::Failed => state.set(WriteState::NoSpace),
             }
-            if let Some(text) = partition.log().borrow_mut().take_epoch_checkpoint() {
-                shard.io().spawn(write_epochs(shard.clone(), partition.clone(), text));
+            if partition.log().borrow().epoch_checkpoint_is_due() {
+                shard.io().spawn(write_epochs(shard.clone(), partition.clone()));
             }
         }
         Err(error) => fail(&shard, &partition, &plan, &state, &error),
@@ -233,11 +233,11 @@ fn fail(shard: &Rc<Shard>, partition: &Rc<Partition>, plan: &AppendPlan, state: 
     }
 }
 
-/// The first batch of a leader epoch: its start is noted beside the log. Derived, so nobody waits for it.
-async fn write_epochs(shard: Rc<Shard>, partition: Rc<Partition>, text: String) {
-    let path = partition.folder().join(layout::LEADER_EPOCH_CHECKPOINT);
-    if let Err(error) = replace_file(shard.io(), &path, text.into_bytes()).await {
-        warn!(topic = partition.topic(), partition = partition.id().partition, %error, "the leader epochs could not be written; the next start finds them in the batches");
+/// The first batch of a leader epoch: its start is noted beside the log. Derived, so nobody waits for it; where it fails
+/// it is due again, at the next append or at the stop.
+async fn write_epochs(shard: Rc<Shard>, partition: Rc<Partition>) {
+    if let Err(error) = shard.write_epochs(&partition).await {
+        warn!(topic = partition.topic(), partition = partition.id().partition, %error, "the leader epochs could not be written; tried again with the next append");
     }
 }
 
