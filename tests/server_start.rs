@@ -128,7 +128,7 @@ fn settings_that_make_no_sense_are_sentences() {
         ("--ring-mask nonsense", "nonsense", 2),
         ("--durability hope", "hope", 2),
         ("--node-id=-1", "node-id", 2),
-        ("--log loud=", "--log", 2),
+        ("--log alluvium=loud", "--log", 2),
         ("--set novalue", "KEY=VALUE", 2),
         ("--advertise 0.0.0.0", "clients cannot connect to it", 2),
     ];
