@@ -102,7 +102,8 @@ fn positions() -> impl Iterator<Item = u64> {
 fn echo_total(case: &Case) -> usize {
     match case {
         Case::Echo { connections, bytes, depth } => {
-            let a_connection = if *bytes > 10_000 { 8_000 } else { 60_000 } / connections / depth;
+            let requests = if *bytes > 10_000 { 2_000 } else { 10_000 };
+            let a_connection = requests / connections / depth;
             connections * depth * a_connection
         }
         _ => FILE_OPS,

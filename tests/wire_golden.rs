@@ -38,10 +38,7 @@ fn golden() -> Vec<Golden> {
 }
 
 fn golden_of(name: &str) -> Vec<Golden> {
-    let lines: Vec<_> = golden()
-        .into_iter()
-        .filter(|line| line.name == name)
-        .collect();
+    let lines: Vec<_> = golden().into_iter().filter(|line| line.name == name).collect();
     assert!(!lines.is_empty(), "{name}");
     lines
 }
@@ -52,11 +49,7 @@ fn parse_line(line: &'static str) -> Golden {
     let version = words.next().expect("a version").parse().expect("a number");
     let hex = words.next().expect("hex digits");
     let byte = |index| u8::from_str_radix(&hex[index..index + 2], 16).expect("hex digits");
-    Golden {
-        name,
-        version,
-        bytes: (0..hex.len()).step_by(2).map(byte).collect(),
-    }
+    Golden { name, version, bytes: (0..hex.len()).step_by(2).map(byte).collect() }
 }
 
 impl Golden {
@@ -67,12 +60,7 @@ impl Golden {
 
     /// What a failure should say.
     fn place(&self) -> String {
-        format!(
-            "{} version {} of {} bytes",
-            self.name,
-            self.version,
-            self.bytes.len()
-        )
+        format!("{} version {} of {} bytes", self.name, self.version, self.bytes.len())
     }
 }
 
@@ -115,16 +103,7 @@ fn damaged_bytes_do_no_harm() {
     for line in golden() {
         for position in (0..line.bytes.len()).step_by(line.stride()) {
             let byte = line.bytes[position];
-            for damage in [
-                0,
-                1,
-                0x7f,
-                0x80,
-                0xff,
-                byte.wrapping_add(1),
-                byte.wrapping_sub(1),
-                byte ^ 0x80,
-            ] {
+            for damage in [0, 1, 0x7f, 0x80, 0xff, byte.wrapping_add(1), byte.wrapping_sub(1), byte ^ 0x80] {
                 let mut bytes = line.bytes.clone();
                 bytes[position] = damage;
                 let _ = recode(line.name, line.version, &bytes);
@@ -143,12 +122,7 @@ fn damaged_bytes_do_no_harm() {
 fn huge_lengths_are_refused() {
     for line in golden() {
         for position in (0..line.bytes.len().saturating_sub(4)).step_by(line.stride()) {
-            for damage in [
-                [0x7f, 0xff, 0xff, 0xff],
-                [0xff, 0xff, 0xff, 0x7f],
-                [0x80; 4],
-                [0xff; 4],
-            ] {
+            for damage in [[0x7f, 0xff, 0xff, 0xff], [0xff, 0xff, 0xff, 0x7f], [0x80; 4], [0xff; 4]] {
                 let mut bytes = line.bytes.clone();
                 bytes[position..position + 4].copy_from_slice(&damage);
                 let _ = recode(line.name, line.version, &bytes);
@@ -181,44 +155,21 @@ fn the_produce_walk_finds_what_the_codec_finds() {
         let body = &line.bytes[..];
         let message = ProduceRequest::decode(&mut Reader::new(body), line.version).expect(&place);
         let frame = ProduceFrame::parse(body, line.version).expect(&place);
-        assert_eq!(
-            frame.transactional_id.map(|range| range.text(body)),
-            message.transactional_id,
-            "{place}"
-        );
-        assert_eq!(
-            (frame.acks, frame.timeout_ms),
-            (message.acks, message.timeout_ms),
-            "{place}"
-        );
+        assert_eq!(frame.transactional_id.map(|range| range.text(body)), message.transactional_id, "{place}");
+        assert_eq!((frame.acks, frame.timeout_ms), (message.acks, message.timeout_ms), "{place}");
         assert_eq!(frame.topics.len(), message.topic_data.len(), "{place}");
         for (found, topic) in frame.topics.iter().zip(&message.topic_data) {
             let by_id = line.version >= produce::TOPIC_ID_MIN;
-            assert_eq!(
-                found.topic.resolve(body),
-                name_or_id(by_id, topic.name, topic.topic_id),
-                "{place}"
-            );
+            assert_eq!(found.topic.resolve(body), name_or_id(by_id, topic.name, topic.topic_id), "{place}");
             let partitions = &frame.partitions[found.partitions.clone()];
             assert_eq!(partitions.len(), topic.partition_data.len(), "{place}");
             for (found_partition, partition) in partitions.iter().zip(&topic.partition_data) {
-                assert_eq!(
-                    (found_partition.topic, found_partition.index),
-                    (found.topic, partition.index),
-                    "{place}"
-                );
-                assert_eq!(
-                    found_partition.records.clone().map(|range| &body[range]),
-                    partition.records,
-                    "{place}"
-                );
+                assert_eq!((found_partition.topic, found_partition.index), (found.topic, partition.index), "{place}");
+                assert_eq!(found_partition.records.clone().map(|range| &body[range]), partition.records, "{place}");
             }
         }
         for cut in 0..body.len() {
-            assert!(
-                ProduceFrame::parse(&body[..cut], line.version).is_err(),
-                "{place} cut at {cut}"
-            );
+            assert!(ProduceFrame::parse(&body[..cut], line.version).is_err(), "{place} cut at {cut}");
         }
     }
 }
@@ -227,25 +178,19 @@ fn the_produce_walk_finds_what_the_codec_finds() {
 fn the_produce_response_is_written_as_kafka_writes_it() {
     for line in golden_of("ProduceResponse") {
         let place = line.place();
-        let message =
-            ProduceResponse::decode(&mut Reader::new(&line.bytes), line.version).expect(&place);
+        let message = ProduceResponse::decode(&mut Reader::new(&line.bytes), line.version).expect(&place);
         let mut out = Vec::new();
         let topics = &message.responses;
-        let mut encoder =
-            ProduceResponseEncoder::new(&mut out, line.version, topics.len()).expect(&place);
+        let mut encoder = ProduceResponseEncoder::new(&mut out, line.version, topics.len()).expect(&place);
         for topic in topics {
             let by_id = line.version >= produce::TOPIC_ID_MIN;
             let name = name_or_id(by_id, topic.name, topic.topic_id);
-            encoder
-                .topic(name, topic.partition_responses.len())
-                .expect(&place);
+            encoder.topic(name, topic.partition_responses.len()).expect(&place);
             for partition in &topic.partition_responses {
                 encoder.partition(partition).expect(&place);
             }
         }
-        encoder
-            .end(message.throttle_time_ms, &message.node_endpoints)
-            .expect(&place);
+        encoder.end(message.throttle_time_ms, &message.node_endpoints).expect(&place);
         assert_eq!(out, line.bytes, "{place}");
     }
 }
@@ -259,44 +204,16 @@ fn the_fetch_walk_finds_what_the_codec_finds() {
         let frame = FetchFrame::parse(body, line.version).expect(&place);
         let by_id = line.version >= fetch::TOPIC_ID_MIN;
         let state = &message.replica_state;
-        let replica_id = if line.version >= 15 {
-            state.replica_id
-        } else {
-            message.replica_id
-        };
-        assert_eq!(
-            frame.cluster_id.map(|range| range.text(body)),
-            message.cluster_id,
-            "{place}"
-        );
-        assert_eq!(
-            (frame.replica_id, frame.replica_epoch),
-            (replica_id, state.replica_epoch),
-            "{place}"
-        );
-        assert_eq!(
-            (frame.max_wait_ms, frame.min_bytes),
-            (message.max_wait_ms, message.min_bytes),
-            "{place}"
-        );
-        assert_eq!(
-            (frame.max_bytes, frame.isolation_level),
-            (message.max_bytes, message.isolation_level),
-            "{place}"
-        );
-        assert_eq!(
-            (frame.session_id, frame.session_epoch),
-            (message.session_id, message.session_epoch),
-            "{place}"
-        );
+        let replica_id = if line.version >= 15 { state.replica_id } else { message.replica_id };
+        assert_eq!(frame.cluster_id.map(|range| range.text(body)), message.cluster_id, "{place}");
+        assert_eq!((frame.replica_id, frame.replica_epoch), (replica_id, state.replica_epoch), "{place}");
+        assert_eq!((frame.max_wait_ms, frame.min_bytes), (message.max_wait_ms, message.min_bytes), "{place}");
+        assert_eq!((frame.max_bytes, frame.isolation_level), (message.max_bytes, message.isolation_level), "{place}");
+        assert_eq!((frame.session_id, frame.session_epoch), (message.session_id, message.session_epoch), "{place}");
         assert_eq!(frame.rack_id.text(body), message.rack_id, "{place}");
         assert_eq!(frame.topics.len(), message.topics.len(), "{place}");
         for (found, topic) in frame.topics.iter().zip(&message.topics) {
-            assert_eq!(
-                found.topic.resolve(body),
-                name_or_id(by_id, topic.topic, topic.topic_id),
-                "{place}"
-            );
+            assert_eq!(found.topic.resolve(body), name_or_id(by_id, topic.topic, topic.topic_id), "{place}");
             let partitions = &frame.partitions[found.partitions.clone()];
             assert_eq!(partitions.len(), topic.partitions.len(), "{place}");
             for (ours, kafkas) in partitions.iter().zip(&topic.partitions) {
@@ -319,19 +236,12 @@ fn the_fetch_walk_finds_what_the_codec_finds() {
             for &partition in &topic.partitions {
                 let ours = forgotten.next().expect(&place);
                 let name = name_or_id(by_id, topic.topic, topic.topic_id);
-                assert_eq!(
-                    (ours.topic.resolve(body), ours.partition),
-                    (name, partition),
-                    "{place}"
-                );
+                assert_eq!((ours.topic.resolve(body), ours.partition), (name, partition), "{place}");
             }
         }
         assert_eq!(forgotten.next(), None, "{place}");
         for cut in 0..body.len() {
-            assert!(
-                FetchFrame::parse(&body[..cut], line.version).is_err(),
-                "{place} cut at {cut}"
-            );
+            assert!(FetchFrame::parse(&body[..cut], line.version).is_err(), "{place} cut at {cut}");
         }
     }
 }
@@ -342,8 +252,7 @@ fn the_fetch_response_is_written_around_its_records() {
     let mut cut_count = 0;
     for line in golden_of("FetchResponse") {
         let place = line.place();
-        let message =
-            FetchResponse::decode(&mut Reader::new(&line.bytes), line.version).expect(&place);
+        let message = FetchResponse::decode(&mut Reader::new(&line.bytes), line.version).expect(&place);
         for inline in [false, true] {
             // The frame does not begin at the start of the output, and cuts count from there.
             let mut out = vec![0xaa; 7];
@@ -356,8 +265,7 @@ fn the_fetch_response_is_written_around_its_records() {
             };
             let topics = &message.responses;
             let mut encoder =
-                FetchResponseEncoder::new(&mut out, &mut cuts, line.version, head, topics.len())
-                    .expect(&place);
+                FetchResponseEncoder::new(&mut out, &mut cuts, line.version, head, topics.len()).expect(&place);
             for topic in topics {
                 let by_id = line.version >= fetch::TOPIC_ID_MIN;
                 let name = name_or_id(by_id, topic.topic, topic.topic_id);
@@ -368,10 +276,7 @@ fn the_fetch_response_is_written_around_its_records() {
                         Some(records) if inline => FetchRecords::Inline(records),
                         Some(records) => {
                             slots.push(records);
-                            FetchRecords::Range {
-                                slot: slots.len() - 1,
-                                len_bytes: records.len() as u32,
-                            }
+                            FetchRecords::Range { slot: slots.len() - 1, len_bytes: records.len() as u32 }
                         }
                     };
                     encoder.partition(partition, records).expect(&place);
@@ -388,18 +293,11 @@ fn the_fetch_response_is_written_around_its_records() {
             }
             sent.extend_from_slice(&out[from..]);
             assert_eq!(sent, line.bytes, "{place}");
-            assert_eq!(
-                out.len() - 7 + extra_bytes as usize,
-                line.bytes.len(),
-                "{place}"
-            );
+            assert_eq!(out.len() - 7 + extra_bytes as usize, line.bytes.len(), "{place}");
             cut_count += cuts.len();
         }
     }
-    assert!(
-        cut_count > 50,
-        "only {cut_count} cuts: the golden lines have lost their records"
-    );
+    assert!(cut_count > 50, "only {cut_count} cuts: the golden lines have lost their records");
 }
 
 /// kafka-protocol reads the same lines and writes the same bytes, in the versions that it knows.
@@ -445,9 +343,7 @@ fn second_opinion<M: Message + Decodable + Encodable>(line: &Golden) -> Option<V
 fn error_codes_are_kafkas() {
     let mut count = 0;
     for line in ERRORS.lines() {
-        let [code, name, retriable, message] = line.split('\t').collect::<Vec<_>>()[..] else {
-            panic!("{line}")
-        };
+        let [code, name, retriable, message] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
         let error = ErrorCode::from_code(code.parse().expect(line)).expect(line);
         assert_eq!(error.name(), name);
         assert_eq!(error.is_retriable().to_string(), retriable, "{name}");
@@ -462,40 +358,21 @@ fn error_codes_are_kafkas() {
 fn api_keys_are_kafkas() {
     let mut count = 0;
     for line in API_KEYS.lines() {
-        let [key, name, min, max, headers] = line.split('\t').collect::<Vec<_>>()[..] else {
-            panic!("{line}")
-        };
+        let [key, name, min, max, headers] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
         let range = KAFKA_RANGES[count];
         let api = ApiKey::from_key(key.parse().expect(line)).expect(line);
         assert_eq!((range.key, api.name()), (api, name));
-        assert_eq!(
-            (range.min.to_string(), range.max.to_string()),
-            (min.to_owned(), max.to_owned()),
-            "{name}"
-        );
+        assert_eq!((range.min.to_string(), range.max.to_string()), (min.to_owned(), max.to_owned()), "{name}");
         let ours: String = (range.min..=range.max)
-            .map(|version| {
-                format!(
-                    "{}{} ",
-                    api.request_header_version(version),
-                    api.response_header_version(version)
-                )
-            })
+            .map(|version| format!("{}{} ", api.request_header_version(version), api.response_header_version(version)))
             .collect();
         assert_eq!(ours, headers, "{name}");
-        assert!(
-            api.flexible_min() <= range.max || api.flexible_min() == FLEXIBLE_NEVER,
-            "{name}"
-        );
+        assert!(api.flexible_min() <= range.max || api.flexible_min() == FLEXIBLE_NEVER, "{name}");
         count += 1;
     }
     assert_eq!(count, KAFKA_RANGES.len());
 }
 
 fn name_or_id(by_id: bool, name: &str, id: Uuid) -> Topic<'_> {
-    if by_id {
-        Topic::Id(id)
-    } else {
-        Topic::Name(name)
-    }
+    if by_id { Topic::Id(id) } else { Topic::Name(name) }
 }

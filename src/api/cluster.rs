@@ -1,6 +1,6 @@
 //! DescribeCluster: the brokers, which are the cores of this machine.
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::shard::core::Shard;
 use crate::wire::error_code::ErrorCode;
@@ -23,7 +23,7 @@ pub fn handle(shard: &Shard, context: &RequestContext, body: &[u8]) -> Outcome {
         ),
         _ => (ErrorCode::UnsupportedEndpointType, Some("The endpoint type is not supported.")),
     };
-    let broker = |address: &'_ crate::shard::core::BrokerAddress| (address.id, i32::from(address.port));
+    let broker = |address: &'_ crate::shard::options::BrokerAddress| (address.id, i32::from(address.port));
     let brokers = options
         .brokers
         .iter()

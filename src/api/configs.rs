@@ -1,6 +1,6 @@
 //! DescribeConfigs: the settings of topics and brokers, and where each comes from.
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::control::config_rows::ConfigRow;
 use crate::control::topic_config;
@@ -42,7 +42,12 @@ pub fn describe(shard: &Shard, context: &RequestContext, body: &[u8]) -> Outcome
             error_message: described.message.as_deref(),
             resource_type: resource.resource_type,
             resource_name: resource.resource_name,
-            configs: described.rows.iter().filter(|row| is_asked(resource, row)).map(|row| encode_row(&request, context, row)).collect(),
+            configs: described
+                .rows
+                .iter()
+                .filter(|row| is_asked(resource, row))
+                .map(|row| encode_row(&request, context, row))
+                .collect(),
         })
         .collect();
     let response = DescribeConfigsResponse { results, ..DescribeConfigsResponse::default() };
@@ -62,9 +67,11 @@ fn one(shard: &Shard, resource: &DescribeConfigsResource<'_>) -> Described {
                 return Described::refused(ErrorCode::InvalidTopicException, error.to_string());
             }
             match shard.snapshot().topic(resource.resource_name) {
-                Some(topic) => {
-                    Described { error: ErrorCode::None, message: None, rows: topic_config::describe(&topic.configs, config) }
-                }
+                Some(topic) => Described {
+                    error: ErrorCode::None,
+                    message: None,
+                    rows: topic_config::describe(&topic.configs, config),
+                },
                 None => {
                     let error = ErrorCode::UnknownTopicOrPartition;
                     Described::refused(error, error.default_message().to_owned())
@@ -73,7 +80,9 @@ fn one(shard: &Shard, resource: &DescribeConfigsResource<'_>) -> Described {
         }
         RESOURCE_BROKER => match resource.resource_name.parse::<i32>() {
             // An empty name asks for what all brokers have in common that was set while they run: nothing here.
-            _ if resource.resource_name.is_empty() => Described { error: ErrorCode::None, message: None, rows: Vec::new() },
+            _ if resource.resource_name.is_empty() => {
+                Described { error: ErrorCode::None, message: None, rows: Vec::new() }
+            }
             Ok(id) if id == shard.broker_id() => {
                 Described { error: ErrorCode::None, message: None, rows: config.describe() }
             }

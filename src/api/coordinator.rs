@@ -1,6 +1,6 @@
 //! FindCoordinator: there are no groups and no transactions yet, and the answer says so.
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::wire::error_code::ErrorCode;
 use crate::wire::messages::find_coordinator_request::FindCoordinatorRequest;
@@ -15,7 +15,8 @@ pub fn handle(context: &RequestContext, body: &[u8]) -> Outcome {
     };
     let known_type = (0..=2).contains(&request.key_type);
     let error = if known_type { ErrorCode::CoordinatorNotAvailable } else { ErrorCode::InvalidRequest };
-    let message = known_type.then_some("Consumer groups and transactions are not served by this version of the server.");
+    let message =
+        known_type.then_some("Consumer groups and transactions are not served by this version of the server.");
     let coordinators = request
         .coordinator_keys
         .iter()

@@ -1,7 +1,7 @@
 //! The one table from our errors to Kafka's codes.
 
 use crate::log::error::{AppendError, ReadError};
-use crate::record::batch_error::BatchError;
+use crate::record::batch_error::{BatchError, Invalidity};
 use crate::record::offset::LeaderEpoch;
 use crate::shard::error::{AppendFailure, ReadFailure};
 use crate::wire::error_code::ErrorCode;
@@ -45,8 +45,9 @@ impl Refusal {
 pub fn batch_error(error: &BatchError) -> Refusal {
     let code = match error {
         BatchError::Corrupt(_) => ErrorCode::CorruptMessage,
+        // What Kafka answers to gaps inside a compressed batch (an uncompressed one may have them).
+        BatchError::Invalid(Invalidity::InnerOffsets) | BatchError::Undecodable => ErrorCode::UnknownServerError,
         BatchError::Invalid(_) | BatchError::Keyless { .. } => ErrorCode::InvalidRecord,
-        BatchError::Undecodable => ErrorCode::UnknownServerError,
         BatchError::Timestamp { .. } => ErrorCode::InvalidTimestamp,
         BatchError::TooLarge { .. } => ErrorCode::MessageTooLarge,
         BatchError::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use crate::api::dispatch::{Api, RequestContext};
+use crate::api::context::{Api, RequestContext};
 use crate::api::error_map;
 use crate::api::fetch_session::{SessionKind, SessionRequest, Telling, TopicKey, WantedPartition};
 use crate::api::reply::Outcome;
@@ -170,11 +170,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-async fn read_all(
-    shard: &Rc<Shard>,
-    wanted: &[WantedPartition],
-    limits: &Limits,
-) -> (Vec<Found>, Vec<Rc<Partition>>) {
+async fn read_all(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits) -> (Vec<Found>, Vec<Rc<Partition>>) {
     let mut all = Vec::with_capacity(wanted.len());
     let mut partitions = Vec::with_capacity(wanted.len());
     let mut left_bytes = limits.bytes_max;
@@ -200,6 +196,7 @@ async fn read_all(
     (all, partitions)
 }
 
+#[allow(clippy::result_large_err, reason = "the error is the answer, moved once into the reply's list as any other")]
 fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Rc<Partition>, Found> {
     let snapshot = shard.snapshot();
     let (topic, unknown) = match &wanted.topic {
@@ -209,10 +206,9 @@ fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Rc<Partition>, Fo
     let topic = topic.ok_or_else(|| Found::error(unknown))?;
     match shard.route(PartitionId { topic_id: topic.id, partition: wanted.partition }) {
         Route::Here(partition) => Ok(partition),
-        Route::Elsewhere { core, leader_epoch } => Err(Found {
-            leader: Some((core, leader_epoch)),
-            ..Found::error(ErrorCode::NotLeaderOrFollower)
-        }),
+        Route::Elsewhere { core, leader_epoch } => {
+            Err(Found { leader: Some((core, leader_epoch)), ..Found::error(ErrorCode::NotLeaderOrFollower) })
+        }
         Route::NotReady { offline: true } => Err(Found::error(ErrorCode::KafkaStorageError)),
         Route::NotReady { offline: false } => Err(Found::error(ErrorCode::NotLeaderOrFollower)),
         Route::Unknown => Err(Found::error(ErrorCode::UnknownTopicOrPartition)),
@@ -264,10 +260,7 @@ async fn read_one(
 }
 
 /// Where the log of a client that has records up to `last_fetched_epoch` parts from this one (KIP-595).
-fn diverging_epoch(
-    log: &PartitionLog,
-    wanted: &WantedPartition,
-) -> Result<Option<(LeaderEpoch, Offset)>, ErrorCode> {
+fn diverging_epoch(log: &PartitionLog, wanted: &WantedPartition) -> Result<Option<(LeaderEpoch, Offset)>, ErrorCode> {
     let last_fetched = LeaderEpoch(wanted.last_fetched_epoch);
     if last_fetched < LeaderEpoch(0) {
         return Ok(None);
@@ -364,7 +357,9 @@ fn encode_body(
             }
             let records = match found.records_bytes() {
                 0 => FetchRecords::Inline(&[]),
-                len_bytes => FetchRecords::Range { slot: *slot, len_bytes: u32::try_from(len_bytes).unwrap_or(u32::MAX) },
+                len_bytes => {
+                    FetchRecords::Range { slot: *slot, len_bytes: u32::try_from(len_bytes).unwrap_or(u32::MAX) }
+                }
             };
             encoder.partition(&partition_data(shard, wanted[*slot].partition, found), records)?;
         }

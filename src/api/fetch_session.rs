@@ -215,7 +215,10 @@ impl FetchSessions {
         }
         let mut id = session_id(random, self.core);
         while id == 0 || self.sessions.contains_key(&id) {
-            id = session_id(random.wrapping_add(id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31) | 1, self.core);
+            id = session_id(
+                random.wrapping_add(id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31) | 1,
+                self.core,
+            );
         }
         self.sessions.insert(id, session);
         Some(id)

@@ -1,6 +1,6 @@
 //! ListOffsets: where a partition begins and ends.
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::error_map;
 use crate::api::reply::Outcome;
 use crate::record::offset::PartitionId;
@@ -24,19 +24,24 @@ pub fn handle(shard: &Shard, context: &RequestContext, body: &[u8]) -> Outcome {
         .iter()
         .map(|topic| ListOffsetsTopicResponse {
             name: topic.name,
-            partitions: topic.partitions.iter().map(|wanted| one(shard, topic.name, wanted)).collect(),
+            partitions: topic
+                .partitions
+                .iter()
+                .map(|wanted| one(shard, topic.name, wanted, context.api_version))
+                .collect(),
         })
         .collect();
     let response = ListOffsetsResponse { topics, ..ListOffsetsResponse::default() };
     Outcome::message(context, |out, version| response.encode(out, version))
 }
 
-fn one(shard: &Shard, topic: &str, wanted: &ListOffsetsPartition) -> ListOffsetsPartitionResponse {
+fn one(shard: &Shard, topic: &str, wanted: &ListOffsetsPartition, version: i16) -> ListOffsetsPartitionResponse {
     match find(shard, topic, wanted) {
         Ok((offset, leader_epoch)) => ListOffsetsPartitionResponse {
             partition_index: wanted.partition_index,
             offset,
-            leader_epoch,
+            // Earlier versions cannot say it.
+            leader_epoch: if version >= LEADER_EPOCH_MIN { leader_epoch } else { NO_EPOCH },
             ..ListOffsetsPartitionResponse::default()
         },
         Err(error) => ListOffsetsPartitionResponse {
@@ -75,3 +80,6 @@ fn find(shard: &Shard, topic: &str, wanted: &ListOffsetsPartition) -> Result<(i6
 
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
+/// The first version that tells the leader epoch.
+const LEADER_EPOCH_MIN: i16 = 4;
+const NO_EPOCH: i32 = -1;

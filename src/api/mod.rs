@@ -5,6 +5,7 @@
 
 pub mod cluster;
 pub mod configs;
+pub mod context;
 pub mod coordinator;
 pub mod dispatch;
 pub mod error_map;

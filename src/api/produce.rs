@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::task::Poll;
 
-use crate::api::dispatch::{Api, ConnectionState, RequestContext};
+use crate::api::context::{Api, ConnectionState, RequestContext};
 use crate::api::error_map::{self, Refusal};
 use crate::api::reply::Outcome;
 use crate::record::check::{AppendLimits, CheckedBatch, DeepCheck, Progress};
+use crate::record::compression::Compression;
 use crate::record::offset::{PartitionId, TopicId};
 use crate::ring::buffer::Buffer;
 use crate::shard::append::{self, Appended};
@@ -57,7 +58,7 @@ pub async fn handle(
             let records = wanted.records.clone().map(|range| cut(&mut body, &mut cut_to, range));
             checked.push(match &refused_whole {
                 Some(refusal) => Err(refusal.clone()),
-                None => check(shard, name, wanted.index, records, &request).await,
+                None => check(shard, name, wanted.index, records, &request, context.api_version).await,
             });
         }
     }
@@ -129,6 +130,7 @@ async fn check(
     index: i32,
     records: Option<Buffer>,
     request: &ProduceFrame,
+    version: i16,
 ) -> Result<(Rc<Partition>, Buffer, CheckedBatch), Refusal> {
     let snapshot = shard.snapshot();
     let found = match topic {
@@ -143,11 +145,16 @@ async fn check(
         Route::NotReady { offline: false } => return Err(Refusal::new(ErrorCode::NotLeaderOrFollower)),
         Route::Unknown => return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition)),
     };
-    let mut records = records.ok_or_else(|| {
-        Refusal::with_message(ErrorCode::InvalidRecord, "The partition has no records.".to_owned())
-    })?;
+    let mut records = records
+        .ok_or_else(|| Refusal::with_message(ErrorCode::InvalidRecord, "The partition has no records.".to_owned()))?;
     let limits = AppendLimits { now_ms: shard.io().wall_ms(), ..partition.limits().append };
     let mut check = DeepCheck::begin(&records, &limits).map_err(|error| error_map::batch_error(&error))?;
+    if check.compression() == Some(Compression::Zstd) && version < ZSTD_MIN {
+        return Err(Refusal::with_message(
+            ErrorCode::UnsupportedCompressionType,
+            format!("Produce requests with version {version} are not allowed to use ZStandard compression"),
+        ));
+    }
     let batch = loop {
         match check.step(&records, CHECK_BYTES_A_TURN).map_err(|error| error_map::batch_error(&error))? {
             Progress::Done(batch) => break batch,
@@ -220,7 +227,8 @@ fn encode(
     let mut out = Vec::with_capacity(64 + 64 * outcomes.len());
     let header_version = context.api_key.response_header_version(context.api_version);
     let open = frame::begin_frame(&mut out, context.correlation_id, header_version);
-    match encode_body(shard, &mut out, context.api_version, request, names, outcomes).and_then(|()| open.end(&mut out)) {
+    match encode_body(shard, &mut out, context.api_version, request, names, outcomes).and_then(|()| open.end(&mut out))
+    {
         Ok(()) => Outcome::Bytes(out),
         Err(error) => Outcome::Close(format!("the reply to Produce could not be encoded: {error}")),
     }
@@ -294,5 +302,7 @@ fn refused<'a>(shard: &Shard, index: i32, refusal: &'a Refusal, version: i16) ->
     response
 }
 
+/// The first version in which a batch may be compressed with zstd (KIP-110).
+const ZSTD_MIN: i16 = 7;
 /// Bytes (before compression) that a check goes through before others have their turn: about 100 us.
 const CHECK_BYTES_A_TURN: usize = 256 * 1024;

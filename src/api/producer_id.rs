@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::shard::core::Shard;
 use crate::wire::error_code::ErrorCode;

@@ -4,7 +4,7 @@ use crate::ring::io::Part;
 use crate::wire::frame;
 use crate::wire::writer::EncodeError;
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 
 /// How a request ends.
 pub enum Outcome {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use tracing::info;
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::control::catalog::{Command, NewTopic};
 use crate::control::catalog_error::CatalogError;
@@ -44,16 +44,22 @@ pub async fn create(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
         Ok(request) => request,
         Err(error) => return Outcome::Close(error.to_string()),
     };
-    let mut made = Vec::with_capacity(request.topics.len());
+    // A name that stands there more than once is answered once, as in Kafka.
+    let mut topics: Vec<&CreatableTopic<'_>> = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
+        if !topics.iter().any(|known| known.name == topic.name) {
+            topics.push(topic);
+        }
+    }
+    let mut made = Vec::with_capacity(topics.len());
+    for topic in &topics {
         let twice = request.topics.iter().filter(|other| other.name == topic.name).count() > 1;
         made.push(match twice {
             true => Err(Refused { error: ErrorCode::InvalidRequest, message: Some("Duplicate topic name.".into()) }),
             false => create_one(shard, topic, request.validate_only).await,
         });
     }
-    let topics = request
-        .topics
+    let topics = topics
         .iter()
         .zip(&made)
         .map(|(topic, made)| match made {
@@ -107,11 +113,7 @@ async fn create_one(shard: &Rc<Shard>, topic: &CreatableTopic<'_>, validate_only
             .iter()
             .map(|assigned| (assigned.partition_index, assigned.broker_ids.clone()))
             .collect(),
-        configs: topic
-            .configs
-            .iter()
-            .map(|config| (config.name.to_owned(), config.value.map(str::to_owned)))
-            .collect(),
+        configs: topic.configs.iter().map(|config| (config.name.to_owned(), config.value.map(str::to_owned))).collect(),
         created_ms: shard.io().wall_ms(),
         seed: shard.io().random_u64(),
     };
@@ -257,7 +259,9 @@ fn placement_error(error: &PlacementError) -> ErrorCode {
             ErrorCode::InvalidPartitions
         }
         PlacementError::TooManyPartitions => ErrorCode::PolicyViolation,
-        PlacementError::ReplicationFactor | PlacementError::TooFewMachines { .. } => ErrorCode::InvalidReplicationFactor,
+        PlacementError::ReplicationFactor | PlacementError::TooFewMachines { .. } => {
+            ErrorCode::InvalidReplicationFactor
+        }
         PlacementError::Assignment(_) => ErrorCode::InvalidReplicaAssignment,
     }
 }

@@ -1,6 +1,6 @@
 //! ApiVersions: which requests this server answers, and in which versions.
 
-use crate::api::dispatch::RequestContext;
+use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::wire::api_keys::{ApiKey, ServedRange};
 use crate::wire::error_code::ErrorCode;
@@ -72,7 +72,6 @@ fn rows() -> Vec<ApiVersion> {
         // Kafka, versions 0 to 2 are shown and refused (KAFKA-18659).
         min_version: if range.key == ApiKey::Produce { 0 } else { range.min },
         max_version: range.max,
-        ..ApiVersion::default()
     };
     SERVED.iter().map(row).collect()
 }

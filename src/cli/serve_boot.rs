@@ -13,7 +13,7 @@ use crate::control::broker_config::{BrokerConfig, Effect};
 use crate::control::id::{BrokerId, CoreIndex};
 use crate::ring::core::CoreOptions;
 use crate::server::boot::{self, ServerOptions};
-use crate::shard::core::{BrokerAddress, ShardOptions};
+use crate::shard::options::{BrokerAddress, ShardOptions};
 
 /// Runs the server until SIGTERM or SIGINT. Prints one line that starts with `ready` when every core serves.
 ///
@@ -109,7 +109,11 @@ fn check_memory(options: &ServeOptions, request_bytes_max: u32, frame_memory_byt
     let needed = usize::try_from(request_bytes_max).unwrap_or(usize::MAX) / 15 * 16 + 1024 * 1024;
     if frame_memory_bytes < needed {
         let cores = options.cores.value.len();
-        return Err(ServeError::Memory { request_bytes_max, cores, needed_bytes: (needed / 3 * 4 + 4) as u64 * cores as u64 });
+        return Err(ServeError::Memory {
+            request_bytes_max,
+            cores,
+            needed_bytes: (needed / 3 * 4 + 4) as u64 * cores as u64,
+        });
     }
     Ok(())
 }

@@ -64,11 +64,7 @@ impl BrokerConfig {
     /// # Errors
     /// Why it is refused.
     pub fn set_pair(&mut self, pair: &str) -> Result<Effect, BrokerConfigError> {
-        let (name, value) = pair
-            .split_once('=')
-            .ok_or_else(|| BrokerConfigError::NoValue {
-                text: pair.to_owned(),
-            })?;
+        let (name, value) = pair.split_once('=').ok_or_else(|| BrokerConfigError::NoValue { text: pair.to_owned() })?;
         self.set(name.trim(), value)
     }
 
@@ -78,22 +74,14 @@ impl BrokerConfig {
     /// Why it is refused.
     pub fn set(&mut self, name: &str, value: &str) -> Result<Effect, BrokerConfigError> {
         if let Some((_, flag)) = FLAGS.iter().find(|(config, _)| *config == name) {
-            return Err(BrokerConfigError::IsFlag {
-                name: name.to_owned(),
-                flag,
-            });
+            return Err(BrokerConfigError::IsFlag { name: name.to_owned(), flag });
         }
         let Some(row) = broker_config_key(name) else {
-            return Err(BrokerConfigError::Unknown {
-                name: name.to_owned(),
-                nearest: nearest(name),
-            });
+            return Err(BrokerConfigError::Unknown { name: name.to_owned(), nearest: nearest(name) });
         };
         config_value::check(&row.key, value)?;
         self.set.insert(row.key.name, value.to_owned());
-        Ok(row
-            .no_meaning
-            .map_or(Effect::Works, |why| Effect::NoMeaning { why }))
+        Ok(row.no_meaning.map_or(Effect::Works, |why| Effect::NoMeaning { why }))
     }
 
     /// Says that the server has a tier.
@@ -188,9 +176,7 @@ impl BrokerConfig {
     /// `queued.max.request.bytes`, of the machine; `None`: no limit of its own.
     #[must_use]
     pub fn queued_max_request_bytes(&self) -> Option<u64> {
-        u64::try_from(self.integer("queued.max.request.bytes"))
-            .ok()
-            .filter(|bytes| *bytes > 0)
+        u64::try_from(self.integer("queued.max.request.bytes")).ok().filter(|bytes| *bytes > 0)
     }
 
     /// `log.retention.check.interval.ms`.
@@ -224,22 +210,12 @@ impl BrokerConfig {
 
     /// Places with a value for any of `names`: first those set, then the defaults.
     pub(super) fn synonyms(&self, names: &[&'static str]) -> Vec<ConfigSynonym> {
-        let set = names.iter().filter_map(|name| {
-            Some((
-                *name,
-                self.set.get(name)?.as_str(),
-                ConfigSource::StaticBrokerConfig,
-            ))
-        });
-        let defaults = names
+        let set = names
             .iter()
-            .filter_map(|name| Some((*name, default_of(name)?, ConfigSource::DefaultConfig)));
+            .filter_map(|name| Some((*name, self.set.get(name)?.as_str(), ConfigSource::StaticBrokerConfig)));
+        let defaults = names.iter().filter_map(|name| Some((*name, default_of(name)?, ConfigSource::DefaultConfig)));
         set.chain(defaults)
-            .map(|(name, value, source)| ConfigSynonym {
-                name,
-                value: value.to_owned(),
-                source,
-            })
+            .map(|(name, value, source)| ConfigSynonym { name, value: value.to_owned(), source })
             .collect()
     }
 
@@ -248,10 +224,7 @@ impl BrokerConfig {
         if let Some(value) = row.synonyms.iter().find_map(|name| self.set.get(name)) {
             return value.clone();
         }
-        let scaled = row
-            .scaled
-            .iter()
-            .find_map(|(name, factor)| Some((integer(self.set.get(name)?)?, factor)));
+        let scaled = row.scaled.iter().find_map(|(name, factor)| Some((integer(self.set.get(name)?)?, factor)));
         match scaled {
             // Any negative number of hours means no limit.
             Some((value, _)) if value < 0 => "-1".to_owned(),
@@ -261,10 +234,7 @@ impl BrokerConfig {
     }
 
     fn text(&self, name: &str) -> Option<&str> {
-        self.set
-            .get(name)
-            .map(String::as_str)
-            .or_else(|| default_of(name))
+        self.set.get(name).map(String::as_str).or_else(|| default_of(name))
     }
 
     fn integer(&self, name: &str) -> i64 {
@@ -286,10 +256,7 @@ fn default_of(name: &str) -> Option<&'static str> {
 
 /// The name in the tables that is spelled most like this one, where one is.
 fn nearest(name: &str) -> Option<&'static str> {
-    let names = BROKER_CONFIGS
-        .iter()
-        .map(|row| row.key.name)
-        .chain(FLAGS.iter().map(|(config, _)| *config));
+    let names = BROKER_CONFIGS.iter().map(|row| row.key.name).chain(FLAGS.iter().map(|(config, _)| *config));
     // Without this, the name of a whole other config would be "like" any text that an operator pastes.
     let likeness_min = 0.75;
     names

@@ -40,10 +40,8 @@ const NOT_NEGATIVE: Valid = Valid::AtLeast(0);
 const POSITIVE: Valid = Valid::AtLeast(1);
 
 const THREADS: Option<&str> = Some("each core is one thread; --cores sets how many");
-const ONE_REPLICA: Option<&str> =
-    Some("one machine has one replica of a partition, so nothing replicates");
-const CLEANER: Option<&str> =
-    Some("each core compacts its own partitions in the time that its requests leave");
+const ONE_REPLICA: Option<&str> = Some("one machine has one replica of a partition, so nothing replicates");
+const CLEANER: Option<&str> = Some("each core compacts its own partitions in the time that its requests leave");
 const SOCKETS: Option<&str> = Some("the kernel sizes socket buffers by itself");
 const PURGATORY: Option<&str> = Some("waiting requests are dropped at once when they are answered");
 const NO_CONTROLLER: Option<&str> = Some("there is no separate controller");
@@ -57,16 +55,7 @@ const fn works(
     valid: Valid,
     documentation: &'static str,
 ) -> BrokerConfigKey {
-    BrokerConfigKey {
-        key: ConfigKey {
-            name,
-            kind,
-            default,
-            valid,
-            documentation,
-        },
-        no_meaning: None,
-    }
+    BrokerConfigKey { key: ConfigKey { name, kind, default, valid, documentation }, no_meaning: None }
 }
 
 const fn idle(
@@ -76,16 +65,7 @@ const fn idle(
     no_meaning: Option<&'static str>,
 ) -> BrokerConfigKey {
     let documentation = "Taken for compatibility; it has no effect here.";
-    BrokerConfigKey {
-        key: ConfigKey {
-            name,
-            kind,
-            default,
-            valid: Valid::Any,
-            documentation,
-        },
-        no_meaning,
-    }
+    BrokerConfigKey { key: ConfigKey { name, kind, default, valid: Valid::Any, documentation }, no_meaning }
 }
 
 use ConfigType::{Boolean, Double, Int, List, Long, Short, String};

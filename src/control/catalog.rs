@@ -6,12 +6,12 @@ use crate::control::broker_config::BrokerConfig;
 use crate::control::catalog_error::{CatalogError, RecordMismatch};
 use crate::control::catalog_record::CatalogRecord;
 use crate::control::id::{ClusterId, CoreIndex, DirectoryId};
-use crate::record::offset::TopicId;
 use crate::control::placement::{self, AssignmentError, Load, Move, PlacementError};
 use crate::control::snapshot::{CatalogState, Snapshot};
 use crate::control::topic::{Partition, Topic};
 use crate::control::topic_config::{self, ConfigChange};
 use crate::control::topic_name::{TopicNameError, check_topic_name, collision_key};
+use crate::record::offset::TopicId;
 
 /// All topics and where they are.
 ///
@@ -124,18 +124,13 @@ impl Catalog {
     /// A catalog with nothing in it.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            state: Arc::default(),
-            next_frame: 1,
-        }
+        Self { state: Arc::default(), next_frame: 1 }
     }
 
     /// What it holds now.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            state: Arc::clone(&self.state),
-        }
+        Snapshot { state: Arc::clone(&self.state) }
     }
 
     /// The number that the next frame of the file has.
@@ -154,18 +149,12 @@ impl Catalog {
     ///
     /// # Errors
     /// Why the command is refused.
-    pub fn plan(
-        &self,
-        command: &Command,
-        rules: &Rules<'_>,
-    ) -> Result<Vec<CatalogRecord>, CatalogError> {
+    pub fn plan(&self, command: &Command, rules: &Rules<'_>) -> Result<Vec<CatalogRecord>, CatalogError> {
         match command {
             Command::CreateTopic(topic) => self.plan_topic(topic, rules),
             Command::DeleteTopic { topic_id } => {
                 self.known(*topic_id)?;
-                Ok(vec![CatalogRecord::TopicDeleted {
-                    topic_id: *topic_id,
-                }])
+                Ok(vec![CatalogRecord::TopicDeleted { topic_id: *topic_id }])
             }
             Command::AlterTopicConfigs { topic_id, changes } => {
                 let topic = self.known(*topic_id)?;
@@ -173,35 +162,17 @@ impl Catalog {
                 if configs == topic.configs {
                     return Ok(Vec::new());
                 }
-                Ok(vec![CatalogRecord::TopicConfigsSet {
-                    topic_id: *topic_id,
-                    configs,
-                }])
+                Ok(vec![CatalogRecord::TopicConfigsSet { topic_id: *topic_id, configs }])
             }
-            Command::CreatePartitions {
-                topic_id,
-                count,
-                assignments,
-                seed,
-            } => self.plan_partitions(*topic_id, *count, assignments.as_deref(), *seed, rules),
-            Command::StartServer {
-                cluster_id,
-                cores,
-                directories,
-            } => self.plan_start(*cluster_id, cores, directories),
+            Command::CreatePartitions { topic_id, count, assignments, seed } => {
+                self.plan_partitions(*topic_id, *count, assignments.as_deref(), *seed, rules)
+            }
+            Command::StartServer { cluster_id, cores, directories } => self.plan_start(*cluster_id, cores, directories),
             Command::MovePartition { moved } => self.plan_move(*moved),
             Command::AllocateProducerIds { core } => {
                 let first = self.state.next_producer_id;
-                first
-                    .checked_add(i64::from(PRODUCER_ID_BLOCK))
-                    .ok_or(CatalogError::UsedUp {
-                        what: "producer ids",
-                    })?;
-                Ok(vec![CatalogRecord::ProducerIdsAllocated {
-                    core: *core,
-                    first,
-                    count: PRODUCER_ID_BLOCK,
-                }])
+                first.checked_add(i64::from(PRODUCER_ID_BLOCK)).ok_or(CatalogError::UsedUp { what: "producer ids" })?;
+                Ok(vec![CatalogRecord::ProducerIdsAllocated { core: *core, first, count: PRODUCER_ID_BLOCK }])
             }
         }
     }
@@ -215,10 +186,7 @@ impl Catalog {
         for record in records {
             state.apply(record)?;
         }
-        self.next_frame = self
-            .next_frame
-            .checked_add(1)
-            .ok_or(RecordMismatch::Order)?;
+        self.next_frame = self.next_frame.checked_add(1).ok_or(RecordMismatch::Order)?;
         Ok(())
     }
 
@@ -226,21 +194,11 @@ impl Catalog {
     #[must_use]
     pub fn image_records(&self) -> Vec<CatalogRecord> {
         let state = &*self.state;
-        let cluster = state
-            .cluster_id
-            .map(|cluster_id| CatalogRecord::ClusterCreated { cluster_id });
-        let topics = state
-            .by_name
-            .values()
-            .map(|topic| CatalogRecord::TopicCreated {
-                topic: Arc::clone(topic),
-            });
+        let cluster = state.cluster_id.map(|cluster_id| CatalogRecord::ClusterCreated { cluster_id });
+        let topics = state.by_name.values().map(|topic| CatalogRecord::TopicCreated { topic: Arc::clone(topic) });
         let following: Vec<CatalogRecord> = cluster.into_iter().chain(topics).collect();
         // Each of them was once a record of its own, so the version is at least their number.
-        assert!(
-            state.version >= following.len() as u64,
-            "every topic came with a record"
-        );
+        assert!(state.version >= following.len() as u64, "every topic came with a record");
         let started = CatalogRecord::ImageStarted {
             version: state.version - following.len() as u64,
             next_producer_id: state.next_producer_id,
@@ -251,10 +209,7 @@ impl Catalog {
     }
 
     fn known(&self, topic_id: TopicId) -> Result<&Arc<Topic>, CatalogError> {
-        self.state
-            .by_id
-            .get(&topic_id)
-            .ok_or(CatalogError::UnknownTopic)
+        self.state.by_id.get(&topic_id).ok_or(CatalogError::UnknownTopic)
     }
 
     fn load(&self) -> Result<Load, CatalogError> {
@@ -262,69 +217,38 @@ impl Catalog {
         if state.cores.is_empty() || state.directories.is_empty() {
             return Err(CatalogError::NoPlace);
         }
-        Ok(Load::of(
-            state.by_name.values().map(|topic| &**topic),
-            &state.cores,
-            &state.directories,
-        ))
+        Ok(Load::of(state.by_name.values().map(|topic| &**topic), &state.cores, &state.directories))
     }
 
     /// Judges in Kafka's order: name, settings, whether it exists, shape.
-    fn plan_topic(
-        &self,
-        new: &NewTopic,
-        rules: &Rules<'_>,
-    ) -> Result<Vec<CatalogRecord>, CatalogError> {
+    fn plan_topic(&self, new: &NewTopic, rules: &Rules<'_>) -> Result<Vec<CatalogRecord>, CatalogError> {
         check_topic_name(&new.name)?;
         if new.name == METADATA_TOPIC {
-            return Err(CatalogError::InternalTopic {
-                name: new.name.clone(),
-            });
+            return Err(CatalogError::InternalTopic { name: new.name.clone() });
         }
         self.check_collision(&new.name)?;
         let configs = topic_config::overrides(&new.configs, rules.config)?;
         if self.state.by_name.contains_key(new.name.as_str()) {
-            return Err(CatalogError::TopicExists {
-                name: new.name.clone(),
-            });
+            return Err(CatalogError::TopicExists { name: new.name.clone() });
         }
         if new.topic_id.is_reserved() || self.state.by_id.contains_key(&new.topic_id) {
-            return Err(CatalogError::TopicIdTaken {
-                topic_id: new.topic_id,
-            });
+            return Err(CatalogError::TopicIdTaken { topic_id: new.topic_id });
         }
         let clamp = rules.clamp_replication;
         let mut load = self.load()?;
         let (count, partitions) = if new.assignments.is_empty() {
             let default_factor = rules.config.default_replication_factor();
             placement::replication_factor(new.replication_factor, default_factor, MACHINES, clamp)?;
-            let count =
-                placement::partition_count(new.partition_count, rules.config.num_partitions())?;
+            let count = placement::partition_count(new.partition_count, rules.config.num_partitions())?;
             (count as usize, load.place(&[], count, new.seed))
         } else {
-            let cores = placement::assigned_cores(
-                &new.assignments,
-                rules.node_id,
-                &self.state.cores,
-                clamp,
-            )?;
+            let cores = placement::assigned_cores(&new.assignments, rules.node_id, &self.state.cores, clamp)?;
             (cores.len(), load.place_by_hand(&cores))
         };
-        assert_eq!(
-            partitions.len(),
-            count,
-            "there are cores and directories to place on"
-        );
-        let topic = Topic {
-            name: new.name.as_str().into(),
-            id: new.topic_id,
-            created_ms: new.created_ms,
-            partitions,
-            configs,
-        };
-        Ok(vec![CatalogRecord::TopicCreated {
-            topic: Arc::new(topic),
-        }])
+        assert_eq!(partitions.len(), count, "there are cores and directories to place on");
+        let topic =
+            Topic { name: new.name.as_str().into(), id: new.topic_id, created_ms: new.created_ms, partitions, configs };
+        Ok(vec![CatalogRecord::TopicCreated { topic: Arc::new(topic) }])
     }
 
     fn check_collision(&self, name: &str) -> Result<(), CatalogError> {
@@ -332,18 +256,12 @@ impl Catalog {
             return Ok(());
         }
         let key = collision_key(name);
-        match self
-            .state
-            .by_name
-            .keys()
-            .find(|existing| existing.len() == name.len() && collision_key(existing) == key)
+        match self.state.by_name.keys().find(|existing| existing.len() == name.len() && collision_key(existing) == key)
         {
             None => Ok(()),
-            Some(existing) => Err(TopicNameError::Collides {
-                name: name.to_owned(),
-                existing: existing.to_string(),
+            Some(existing) => {
+                Err(TopicNameError::Collides { name: name.to_owned(), existing: existing.to_string() }.into())
             }
-            .into()),
         }
     }
 
@@ -356,55 +274,33 @@ impl Catalog {
         rules: &Rules<'_>,
     ) -> Result<Vec<CatalogRecord>, CatalogError> {
         let topic = self.known(topic_id)?;
-        let current =
-            i32::try_from(topic.partitions.len()).map_err(|_| PlacementError::TooManyPartitions)?;
+        let current = i32::try_from(topic.partitions.len()).map_err(|_| PlacementError::TooManyPartitions)?;
         if count == current {
             return Err(PlacementError::SameCount { count }.into());
         }
         if count < current {
-            return Err(PlacementError::NoIncrease {
-                name: topic.name.to_string(),
-                current,
-                asked: count,
-            }
-            .into());
+            return Err(PlacementError::NoIncrease { name: topic.name.to_string(), current, asked: count }.into());
         }
         let added = placement::partition_count(count - current, 1)?;
         let mut load = self.load()?;
         let partitions = match assignments {
             None => load.place(&topic.partitions, added, seed),
             Some(assignments) if assignments.len() != added as usize => {
-                return Err(PlacementError::from(AssignmentError::Count {
-                    added,
-                    assigned: assignments.len(),
-                })
-                .into());
+                return Err(PlacementError::from(AssignmentError::Count { added, assigned: assignments.len() }).into());
             }
             Some(assignments) => {
                 let cores = assignments
                     .iter()
                     .map(|brokers| {
-                        placement::assigned_core(
-                            brokers,
-                            rules.node_id,
-                            &self.state.cores,
-                            rules.clamp_replication,
-                        )
+                        placement::assigned_core(brokers, rules.node_id, &self.state.cores, rules.clamp_replication)
                     })
                     .collect::<Result<Vec<_>, _>>()
                     .map_err(PlacementError::from)?;
                 load.place_by_hand(&cores)
             }
         };
-        assert_eq!(
-            partitions.len(),
-            added as usize,
-            "there are cores and directories to place on"
-        );
-        Ok(vec![CatalogRecord::PartitionsCreated {
-            topic_id,
-            partitions,
-        }])
+        assert_eq!(partitions.len(), added as usize, "there are cores and directories to place on");
+        Ok(vec![CatalogRecord::PartitionsCreated { topic_id, partitions }])
     }
 
     fn plan_start(
@@ -423,51 +319,28 @@ impl Catalog {
             .flat_map(|topic| &topic.partitions)
             .any(|partition| partition.leader_epoch == i32::MAX)
         {
-            return Err(CatalogError::UsedUp {
-                what: "leader epochs",
-            });
+            return Err(CatalogError::UsedUp { what: "leader epochs" });
         }
         let mut cores = cores.to_vec();
         cores.sort_unstable();
         cores.dedup();
-        let moves = placement::replace(
-            state.by_name.values().map(|topic| &**topic),
-            &state.cores,
-            &cores,
-        );
-        let started = CatalogRecord::ServerStarted {
-            cores,
-            directories: directories.to_vec(),
-            moves,
-        };
-        let created = state
-            .cluster_id
-            .is_none()
-            .then_some(CatalogRecord::ClusterCreated { cluster_id });
+        let moves = placement::replace(state.by_name.values().map(|topic| &**topic), &state.cores, &cores);
+        let started = CatalogRecord::ServerStarted { cores, directories: directories.to_vec(), moves };
+        let created = state.cluster_id.is_none().then_some(CatalogRecord::ClusterCreated { cluster_id });
         Ok(created.into_iter().chain([started]).collect())
     }
 
     fn plan_move(&self, moved: Move) -> Result<Vec<CatalogRecord>, CatalogError> {
-        let partition = *self
-            .known(moved.topic_id)?
-            .partition(moved.partition)
-            .ok_or(CatalogError::UnknownTopic)?;
+        let partition = *self.known(moved.topic_id)?.partition(moved.partition).ok_or(CatalogError::UnknownTopic)?;
         if !self.state.cores.contains(&moved.core) {
             return Err(CatalogError::UnknownCore { core: moved.core });
         }
         if partition.core == moved.core && partition.placed_by_hand {
             return Ok(Vec::new());
         }
-        let leader_epoch = partition
-            .leader_epoch
-            .checked_add(1)
-            .ok_or(CatalogError::UsedUp {
-                what: "leader epochs",
-            })?;
-        Ok(vec![CatalogRecord::PartitionMoved {
-            moved,
-            leader_epoch,
-        }])
+        let leader_epoch =
+            partition.leader_epoch.checked_add(1).ok_or(CatalogError::UsedUp { what: "leader epochs" })?;
+        Ok(vec![CatalogRecord::PartitionMoved { moved, leader_epoch }])
     }
 }
 
@@ -479,11 +352,7 @@ impl CatalogState {
                     return Err(RecordMismatch::Exists);
                 }
             }
-            CatalogRecord::ServerStarted {
-                cores,
-                directories,
-                moves,
-            } => {
+            CatalogRecord::ServerStarted { cores, directories, moves } => {
                 self.raise_leader_epochs()?;
                 for moved in moves {
                     self.change_partition(moved.topic_id, moved.partition, |partition| {
@@ -497,10 +366,7 @@ impl CatalogState {
             }
             CatalogRecord::TopicCreated { topic } => {
                 // A bad name would become a bad directory, so a record's CRC is not enough.
-                if topic.partitions.is_empty()
-                    || topic.id.is_reserved()
-                    || check_topic_name(&topic.name).is_err()
-                {
+                if topic.partitions.is_empty() || topic.id.is_reserved() || check_topic_name(&topic.name).is_err() {
                     return Err(RecordMismatch::Exists);
                 }
                 if self.by_name.contains_key(&topic.name) || self.by_id.contains_key(&topic.id) {
@@ -515,22 +381,11 @@ impl CatalogState {
             CatalogRecord::TopicConfigsSet { topic_id, configs } => {
                 self.change_topic(*topic_id, |topic| topic.configs.clone_from(configs))?;
             }
-            CatalogRecord::PartitionsCreated {
-                topic_id,
-                partitions,
-            } => {
-                self.change_topic(*topic_id, |topic| {
-                    topic.partitions.extend_from_slice(partitions)
-                })?;
+            CatalogRecord::PartitionsCreated { topic_id, partitions } => {
+                self.change_topic(*topic_id, |topic| topic.partitions.extend_from_slice(partitions))?;
             }
-            CatalogRecord::PartitionMoved {
-                moved,
-                leader_epoch,
-            } => {
-                let partition = self
-                    .by_id
-                    .get(&moved.topic_id)
-                    .and_then(|topic| topic.partition(moved.partition));
+            CatalogRecord::PartitionMoved { moved, leader_epoch } => {
+                let partition = self.by_id.get(&moved.topic_id).and_then(|topic| topic.partition(moved.partition));
                 if *leader_epoch <= partition.ok_or(RecordMismatch::Unknown)?.leader_epoch {
                     return Err(RecordMismatch::Order);
                 }
@@ -544,16 +399,9 @@ impl CatalogState {
                 if *first < self.next_producer_id {
                     return Err(RecordMismatch::Order);
                 }
-                self.next_producer_id = first
-                    .checked_add(i64::from(*count))
-                    .ok_or(RecordMismatch::Order)?;
+                self.next_producer_id = first.checked_add(i64::from(*count)).ok_or(RecordMismatch::Order)?;
             }
-            CatalogRecord::ImageStarted {
-                version,
-                next_producer_id,
-                cores,
-                directories,
-            } => {
+            CatalogRecord::ImageStarted { version, next_producer_id, cores, directories } => {
                 if self.version != 0 {
                     return Err(RecordMismatch::Exists);
                 }
@@ -574,10 +422,7 @@ impl CatalogState {
     fn raise_leader_epochs(&mut self) -> Result<(), RecordMismatch> {
         for topic in self.by_name.values_mut() {
             for partition in &mut Arc::make_mut(topic).partitions {
-                partition.leader_epoch = partition
-                    .leader_epoch
-                    .checked_add(1)
-                    .ok_or(RecordMismatch::Order)?;
+                partition.leader_epoch = partition.leader_epoch.checked_add(1).ok_or(RecordMismatch::Order)?;
             }
             self.by_id.insert(topic.id, Arc::clone(topic));
         }
@@ -587,18 +432,10 @@ impl CatalogState {
     fn put(&mut self, topic: Arc<Topic>) {
         self.by_id.insert(topic.id, Arc::clone(&topic));
         self.by_name.insert(Arc::clone(&topic.name), topic);
-        assert_eq!(
-            self.by_id.len(),
-            self.by_name.len(),
-            "a topic has one name and one id"
-        );
+        assert_eq!(self.by_id.len(), self.by_name.len(), "a topic has one name and one id");
     }
 
-    fn change_topic(
-        &mut self,
-        topic_id: TopicId,
-        change: impl FnOnce(&mut Topic),
-    ) -> Result<(), RecordMismatch> {
+    fn change_topic(&mut self, topic_id: TopicId, change: impl FnOnce(&mut Topic)) -> Result<(), RecordMismatch> {
         let mut topic = Topic::clone(self.by_id.get(&topic_id).ok_or(RecordMismatch::Unknown)?);
         change(&mut topic);
         self.put(Arc::new(topic));
@@ -612,11 +449,7 @@ impl CatalogState {
         change: impl FnOnce(&mut Partition),
     ) -> Result<(), RecordMismatch> {
         let place = usize::try_from(partition).map_err(|_| RecordMismatch::Unknown)?;
-        if self
-            .by_id
-            .get(&topic_id)
-            .is_none_or(|topic| place >= topic.partitions.len())
-        {
+        if self.by_id.get(&topic_id).is_none_or(|topic| place >= topic.partitions.len()) {
             return Err(RecordMismatch::Unknown);
         }
         self.change_topic(topic_id, |topic| {

@@ -4,9 +4,9 @@ use thiserror::Error;
 
 use crate::control::config_value::ConfigError;
 use crate::control::id::CoreIndex;
-use crate::record::offset::TopicId;
 use crate::control::placement::PlacementError;
 use crate::control::topic_name::TopicNameError;
+use crate::record::offset::TopicId;
 
 /// Why a command is refused; the text is Kafka's, the code is in each variant's words.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

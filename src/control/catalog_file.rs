@@ -33,9 +33,7 @@ pub enum CatalogFileError {
         version: u32,
     },
     /// A frame (or the header) before the end is damaged.
-    #[error(
-        "the catalog is damaged at byte {position}: what was written there is not what is read"
-    )]
+    #[error("the catalog is damaged at byte {position}: what was written there is not what is read")]
     Damaged {
         /// Where the frame begins.
         position: u64,
@@ -84,11 +82,7 @@ pub fn encode_frame(catalog: &Catalog, records: &[CatalogRecord], bytes: &mut Ve
 pub fn image(catalog: &Catalog) -> Vec<u8> {
     let mut frame = Vec::new();
     // The number of the frame before the next one, so that the next fits behind the image too.
-    put_frame(
-        catalog.next_frame() - 1,
-        &catalog.image_records(),
-        &mut frame,
-    );
+    put_frame(catalog.next_frame() - 1, &catalog.image_records(), &mut frame);
     let mut bytes = header(frame.len() as u64).to_vec();
     bytes.append(&mut frame);
     bytes
@@ -103,11 +97,7 @@ pub fn wants_compaction(catalog: &Catalog, file_bytes: u64) -> bool {
     let snapshot = catalog.snapshot();
     let mut bytes = 0;
     for topic in snapshot.topics() {
-        let configs: usize = topic
-            .configs
-            .iter()
-            .map(|(key, value)| key.len() + value.len() + 4)
-            .sum();
+        let configs: usize = topic.configs.iter().map(|(key, value)| key.len() + value.len() + 4).sum();
         bytes += 32 + topic.name.len() + configs + topic.partitions.len() * 23;
     }
     file_bytes / COMPACTION_RATIO > bytes as u64
@@ -120,21 +110,11 @@ pub fn wants_compaction(catalog: &Catalog, file_bytes: u64) -> bool {
 pub fn replay(bytes: &[u8]) -> Result<Replayed, CatalogFileError> {
     let mut catalog = Catalog::new();
     let Some(image_bytes) = check_header(bytes)? else {
-        return Ok(Replayed {
-            catalog,
-            valid_bytes: 0,
-            torn_bytes: bytes.len() as u64,
-        });
+        return Ok(Replayed { catalog, valid_bytes: 0, torn_bytes: bytes.len() as u64 });
     };
-    let damaged = |position: usize| CatalogFileError::Damaged {
-        position: position as u64,
-    };
-    let image_end = usize::try_from(image_bytes)
-        .ok()
-        .and_then(|image| image.checked_add(HEADER_BYTES));
-    let image_end = image_end
-        .filter(|end| *end <= bytes.len())
-        .ok_or(damaged(HEADER_BYTES))?;
+    let damaged = |position: usize| CatalogFileError::Damaged { position: position as u64 };
+    let image_end = usize::try_from(image_bytes).ok().and_then(|image| image.checked_add(HEADER_BYTES));
+    let image_end = image_end.filter(|end| *end <= bytes.len()).ok_or(damaged(HEADER_BYTES))?;
     let mut position = HEADER_BYTES;
     let mut expected = None;
     while position < bytes.len() {
@@ -152,36 +132,20 @@ pub fn replay(bytes: &[u8]) -> Result<Replayed, CatalogFileError> {
         }
         let at = position as u64;
         let records =
-            decode_records(frame.records).map_err(|source| CatalogFileError::Records {
-                position: at,
-                source,
-            })?;
+            decode_records(frame.records).map_err(|source| CatalogFileError::Records { position: at, source })?;
         catalog = catalog.with_next_frame(frame.number);
-        catalog
-            .apply(&records)
-            .map_err(|source| CatalogFileError::Mismatch {
-                position: at,
-                source,
-            })?;
+        catalog.apply(&records).map_err(|source| CatalogFileError::Mismatch { position: at, source })?;
         expected = Some(catalog.next_frame());
         position = end;
     }
-    Ok(Replayed {
-        catalog,
-        valid_bytes: position as u64,
-        torn_bytes: (bytes.len() - position) as u64,
-    })
+    Ok(Replayed { catalog, valid_bytes: position as u64, torn_bytes: (bytes.len() - position) as u64 })
 }
 
 /// The length of the image; `None` where the header itself was being written.
 fn check_header(bytes: &[u8]) -> Result<Option<u64>, CatalogFileError> {
     if bytes.len() < HEADER_BYTES {
         let fresh = header(0);
-        return if fresh.starts_with(bytes) {
-            Ok(None)
-        } else {
-            Err(CatalogFileError::NotOurs)
-        };
+        return if fresh.starts_with(bytes) { Ok(None) } else { Err(CatalogFileError::NotOurs) };
     }
     let mut fields = bytes;
     let magic: [u8; 8] = take_field(&mut fields);
@@ -195,8 +159,7 @@ fn check_header(bytes: &[u8]) -> Result<Option<u64>, CatalogFileError> {
     if version > FORMAT_VERSION {
         return Err(CatalogFileError::Newer { version });
     }
-    if version != FORMAT_VERSION || crc != crc_of(&[bytes.get(..HEADER_CRC_AT).unwrap_or_default()])
-    {
+    if version != FORMAT_VERSION || crc != crc_of(&[bytes.get(..HEADER_CRC_AT).unwrap_or_default()]) {
         return Err(CatalogFileError::Damaged { position: 0 });
     }
     Ok(Some(image_bytes))
@@ -215,9 +178,7 @@ fn header(image_bytes: u64) -> [u8; HEADER_BYTES] {
 fn put_frame(number: u64, records: &[CatalogRecord], bytes: &mut Vec<u8>) {
     let mut body = Vec::new();
     records.iter().for_each(|record| record.encode(&mut body));
-    let length = u32::try_from(body.len())
-        .expect("a catalog is far smaller than 4 GiB")
-        .to_be_bytes();
+    let length = u32::try_from(body.len()).expect("a catalog is far smaller than 4 GiB").to_be_bytes();
     let number = number.to_be_bytes();
     let crc = crc_of(&[&length, &number, &body]);
     bytes.extend(length);
@@ -238,10 +199,7 @@ fn frame_at(bytes: &[u8], position: usize) -> Option<Frame<'_>> {
     let (number, rest) = rest.split_first_chunk::<8>()?;
     let records = rest.get(..usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
     let whole = u32::from_be_bytes(*crc) == crc_of(&[length, number, records]);
-    whole.then_some(Frame {
-        number: u64::from_be_bytes(*number),
-        records,
-    })
+    whole.then_some(Frame { number: u64::from_be_bytes(*number), records })
 }
 
 /// True where what is bad at `position` cannot be a torn tail, since a later frame was written.
@@ -250,9 +208,7 @@ fn whole_frame_behind(bytes: &[u8], position: usize, number: u64) -> bool {
         let field = bytes.get(at + 8..)?.first_chunk::<8>()?;
         (u64::from_be_bytes(*field) > number).then_some(at)
     };
-    (position + 1..bytes.len())
-        .filter_map(numbered)
-        .any(|at| frame_at(bytes, at).is_some())
+    (position + 1..bytes.len()).filter_map(numbered).any(|at| frame_at(bytes, at).is_some())
 }
 
 fn decode_records(mut bytes: &[u8]) -> Result<Vec<CatalogRecord>, RecordBytesError> {
@@ -284,19 +240,16 @@ mod tests {
     use crate::control::broker_config::BrokerConfig;
     use crate::control::catalog::{Catalog, Command, NewTopic, Rules};
     use crate::control::id::{ClusterId, CoreIndex, DirectoryId};
-    use crate::record::offset::TopicId;
     use crate::control::placement::Move;
     use crate::control::topic_config::ConfigChange;
+    use crate::record::offset::TopicId;
 
     /// A small generator of pseudo-random numbers; one seed gives one run.
     struct Random(u64);
 
     impl Random {
         fn below(&mut self, limit: u64) -> u64 {
-            self.0 = self
-                .0
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (self.0 >> 33) % limit
         }
 
@@ -310,13 +263,7 @@ mod tests {
     fn random_command(random: &mut Random, catalog: &Catalog) -> Command {
         let snapshot = catalog.snapshot();
         let count = snapshot.topics().len() as u64;
-        let topic = (count > 0).then(|| {
-            snapshot
-                .topics()
-                .nth(random.below(count) as usize)
-                .expect("there")
-                .clone()
-        });
+        let topic = (count > 0).then(|| snapshot.topics().nth(random.below(count) as usize).expect("there").clone());
         let start = Command::StartServer {
             cluster_id: ClusterId(random.id()),
             cores: CoreIndex::first(1 + random.below(4) as u16),
@@ -337,42 +284,20 @@ mod tests {
                 }],
             },
             3 => {
-                let count =
-                    topic.map_or(0, |topic| topic.partitions.len() as i32) + random.below(4) as i32;
-                Command::CreatePartitions {
-                    topic_id,
-                    count,
-                    assignments: None,
-                    seed: random.below(9),
-                }
+                let count = topic.map_or(0, |topic| topic.partitions.len() as i32) + random.below(4) as i32;
+                Command::CreatePartitions { topic_id, count, assignments: None, seed: random.below(9) }
             }
             4 => {
                 let core = CoreIndex::new(random.below(4) as u16).expect("in range");
-                Command::MovePartition {
-                    moved: Move {
-                        topic_id,
-                        partition: random.below(3) as i32,
-                        core,
-                    },
-                }
+                Command::MovePartition { moved: Move { topic_id, partition: random.below(3) as i32, core } }
             }
-            5 => Command::AllocateProducerIds {
-                core: CoreIndex::first(1)[0],
-            },
+            5 => Command::AllocateProducerIds { core: CoreIndex::first(1)[0] },
             _ => Command::CreateTopic(NewTopic {
-                name: format!(
-                    "t{}{}",
-                    ['.', '_', '-'][random.below(3) as usize],
-                    random.below(20)
-                ),
+                name: format!("t{}{}", ['.', '_', '-'][random.below(3) as usize], random.below(20)),
                 topic_id: TopicId(random.id()),
                 partition_count: random.below(6) as i32 - 1,
                 replication_factor: -1,
-                assignments: if random.below(4) == 0 {
-                    vec![(0, vec![1000])]
-                } else {
-                    Vec::new()
-                },
+                assignments: if random.below(4) == 0 { vec![(0, vec![1000])] } else { Vec::new() },
                 configs: vec![("segment.ms".into(), Some("1000".into()))],
                 created_ms: 5,
                 seed: random.below(99),
@@ -383,18 +308,10 @@ mod tests {
     /// A file of `commands` random commands, with the end of each frame and the state there.
     fn random_file(seed: u64, commands: usize) -> (Vec<u8>, Vec<(usize, Catalog)>) {
         let config = BrokerConfig::default();
-        let rules = Rules {
-            config: &config,
-            node_id: 1,
-            clamp_replication: false,
-        };
+        let rules = Rules { config: &config, node_id: 1, clamp_replication: false };
         let mut random = Random(seed);
         let mut catalog = Catalog::new();
-        let mut bytes = if seed % 2 == 0 {
-            header(0).to_vec()
-        } else {
-            image(&catalog)
-        };
+        let mut bytes = if seed.is_multiple_of(2) { header(0).to_vec() } else { image(&catalog) };
         let mut states = vec![(bytes.len(), catalog.clone())];
         for number in 0..commands {
             let command = random_command(&mut random, &catalog);
@@ -403,9 +320,7 @@ mod tests {
             };
             let epochs_before = catalog.snapshot();
             encode_frame(&catalog, &records, &mut bytes);
-            catalog.apply(&records).unwrap_or_else(|error| {
-                panic!("seed {seed} command {number} {command:?}: {error}")
-            });
+            catalog.apply(&records).unwrap_or_else(|error| panic!("seed {seed} command {number} {command:?}: {error}"));
             for topic in epochs_before.topics() {
                 let Some(after) = catalog.snapshot().topic_by_id(topic.id).cloned() else {
                     continue;
@@ -433,20 +348,11 @@ mod tests {
             let (mut bytes, states) = random_file(seed, 40);
             let last = &states.last().expect("one at least").1;
             let replayed = replay(&bytes).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-            assert_eq!(
-                (&replayed.catalog, replayed.torn_bytes),
-                (last, 0),
-                "seed {seed}"
-            );
-            let compacted =
-                replay(&image(last)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert_eq!((&replayed.catalog, replayed.torn_bytes), (last, 0), "seed {seed}");
+            let compacted = replay(&image(last)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             assert_eq!(&compacted.catalog, last, "seed {seed}: the image");
             bytes.push(0);
-            assert_eq!(
-                replay(&bytes).map(|replayed| replayed.torn_bytes),
-                Ok(1),
-                "seed {seed}"
-            );
+            assert_eq!(replay(&bytes).map(|replayed| replayed.torn_bytes), Ok(1), "seed {seed}");
         }
     }
 
@@ -459,19 +365,13 @@ mod tests {
                 match (replay(&bytes[..length]), expected) {
                     (Ok(replayed), Some((end, state))) => {
                         assert_eq!(&replayed.catalog, state, "seed {seed} length {length}");
-                        assert_eq!(
-                            replayed.valid_bytes, *end as u64,
-                            "seed {seed} length {length}"
-                        );
+                        assert_eq!(replayed.valid_bytes, *end as u64, "seed {seed} length {length}");
                     }
                     // Inside the image, which was whole before the file had its name, or inside the header.
                     (Err(CatalogFileError::Damaged { .. } | CatalogFileError::NotOurs), None) => {
                         assert_eq!(seed % 2, 1, "seed {seed}")
                     }
-                    (Ok(replayed), None) => assert_eq!(
-                        (replayed.valid_bytes, replayed.catalog),
-                        (0, Catalog::new())
-                    ),
+                    (Ok(replayed), None) => assert_eq!((replayed.valid_bytes, replayed.catalog), (0, Catalog::new())),
                     (answer, _) => panic!("seed {seed} length {length}: {answer:?}"),
                 }
             }
@@ -489,15 +389,8 @@ mod tests {
                 match replay(&flipped) {
                     Err(_) if position < last_frame => {}
                     Ok(replayed) if position >= last_frame => {
-                        assert_eq!(
-                            replayed.valid_bytes, last_frame as u64,
-                            "seed {seed} position {position}"
-                        );
-                        assert_eq!(
-                            replayed.catalog,
-                            states[states.len() - 2].1,
-                            "seed {seed} position {position}"
-                        );
+                        assert_eq!(replayed.valid_bytes, last_frame as u64, "seed {seed} position {position}");
+                        assert_eq!(replayed.catalog, states[states.len() - 2].1, "seed {seed} position {position}");
                     }
                     answer => panic!("seed {seed} position {position}: {answer:?}"),
                 }
@@ -511,16 +404,10 @@ mod tests {
         newer[11] = 2;
         let image_of_nothing = image(&Catalog::new());
         let cases: [(&[u8], CatalogFileError); 4] = [
-            (
-                b"#!/bin/sh\necho not a catalog at all\n",
-                CatalogFileError::NotOurs,
-            ),
+            (b"#!/bin/sh\necho not a catalog at all\n", CatalogFileError::NotOurs),
             (b"short", CatalogFileError::NotOurs),
             (&newer, CatalogFileError::Newer { version: 2 }),
-            (
-                &image_of_nothing[..30],
-                CatalogFileError::Damaged { position: 24 },
-            ),
+            (&image_of_nothing[..30], CatalogFileError::Damaged { position: 24 }),
         ];
         for (bytes, error) in cases {
             assert_eq!(replay(bytes), Err(error));

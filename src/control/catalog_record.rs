@@ -6,9 +6,9 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::control::id::{ClusterId, CoreIndex, DirectoryId};
-use crate::record::offset::TopicId;
 use crate::control::placement::Move;
 use crate::control::topic::{ConfigOverrides, Partition, Topic};
+use crate::record::offset::TopicId;
 
 /// One change. A record that was planned always applies to the catalog it was planned on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,11 +108,7 @@ impl CatalogRecord {
                 bytes.push(1);
                 bytes.extend(cluster_id.0);
             }
-            Self::ServerStarted {
-                cores,
-                directories,
-                moves,
-            } => {
+            Self::ServerStarted { cores, directories, moves } => {
                 bytes.push(2);
                 put_machine(bytes, cores, directories);
                 put_count(bytes, moves.len());
@@ -135,18 +131,12 @@ impl CatalogRecord {
                 bytes.extend(topic_id.0);
                 put_configs(bytes, configs);
             }
-            Self::PartitionsCreated {
-                topic_id,
-                partitions,
-            } => {
+            Self::PartitionsCreated { topic_id, partitions } => {
                 bytes.push(6);
                 bytes.extend(topic_id.0);
                 put_partitions(bytes, partitions);
             }
-            Self::PartitionMoved {
-                moved,
-                leader_epoch,
-            } => {
+            Self::PartitionMoved { moved, leader_epoch } => {
                 bytes.push(7);
                 put_move(bytes, moved);
                 bytes.extend(leader_epoch.to_be_bytes());
@@ -157,12 +147,7 @@ impl CatalogRecord {
                 bytes.extend(first.to_be_bytes());
                 bytes.extend(count.to_be_bytes());
             }
-            Self::ImageStarted {
-                version,
-                next_producer_id,
-                cores,
-                directories,
-            } => {
+            Self::ImageStarted { version, next_producer_id, cores, directories } => {
                 bytes.push(9);
                 bytes.extend(version.to_be_bytes());
                 bytes.extend(next_producer_id.to_be_bytes());
@@ -178,16 +163,10 @@ impl CatalogRecord {
     pub fn decode(bytes: &mut &[u8]) -> Result<Self, RecordBytesError> {
         let [kind] = take(bytes)?;
         Ok(match kind {
-            1 => Self::ClusterCreated {
-                cluster_id: ClusterId(take(bytes)?),
-            },
+            1 => Self::ClusterCreated { cluster_id: ClusterId(take(bytes)?) },
             2 => {
                 let (cores, directories) = take_machine(bytes)?;
-                Self::ServerStarted {
-                    cores,
-                    directories,
-                    moves: take_list(bytes, take_move)?,
-                }
+                Self::ServerStarted { cores, directories, moves: take_list(bytes, take_move)? }
             }
             3 => {
                 let id = TopicId(take(bytes)?);
@@ -195,31 +174,15 @@ impl CatalogRecord {
                 let created_ms = i64::from_be_bytes(take(bytes)?);
                 let configs = take_configs(bytes)?;
                 let partitions = take_list(bytes, take_partition)?;
-                Self::TopicCreated {
-                    topic: Arc::new(Topic {
-                        name,
-                        id,
-                        created_ms,
-                        partitions,
-                        configs,
-                    }),
-                }
+                Self::TopicCreated { topic: Arc::new(Topic { name, id, created_ms, partitions, configs }) }
             }
-            4 => Self::TopicDeleted {
-                topic_id: TopicId(take(bytes)?),
-            },
-            5 => Self::TopicConfigsSet {
-                topic_id: TopicId(take(bytes)?),
-                configs: take_configs(bytes)?,
-            },
+            4 => Self::TopicDeleted { topic_id: TopicId(take(bytes)?) },
+            5 => Self::TopicConfigsSet { topic_id: TopicId(take(bytes)?), configs: take_configs(bytes)? },
             6 => Self::PartitionsCreated {
                 topic_id: TopicId(take(bytes)?),
                 partitions: take_list(bytes, take_partition)?,
             },
-            7 => Self::PartitionMoved {
-                moved: take_move(bytes)?,
-                leader_epoch: i32::from_be_bytes(take(bytes)?),
-            },
+            7 => Self::PartitionMoved { moved: take_move(bytes)?, leader_epoch: i32::from_be_bytes(take(bytes)?) },
             8 => Self::ProducerIdsAllocated {
                 core: take_core(bytes)?,
                 first: i64::from_be_bytes(take(bytes)?),
@@ -229,12 +192,7 @@ impl CatalogRecord {
                 let version = u64::from_be_bytes(take(bytes)?);
                 let next_producer_id = i64::from_be_bytes(take(bytes)?);
                 let (cores, directories) = take_machine(bytes)?;
-                Self::ImageStarted {
-                    version,
-                    next_producer_id,
-                    cores,
-                    directories,
-                }
+                Self::ImageStarted { version, next_producer_id, cores, directories }
             }
             kind => return Err(RecordBytesError::Kind { kind }),
         })
@@ -247,8 +205,7 @@ fn put_count(bytes: &mut Vec<u8>, count: usize) {
 }
 
 fn put_string(bytes: &mut Vec<u8>, text: &str) {
-    let length =
-        u16::try_from(text.len()).expect("names and values are checked to be shorter when planned");
+    let length = u16::try_from(text.len()).expect("names and values are checked to be shorter when planned");
     bytes.extend(length.to_be_bytes());
     bytes.extend(text.as_bytes());
 }
@@ -263,13 +220,9 @@ fn put_configs(bytes: &mut Vec<u8>, configs: &ConfigOverrides) {
 
 fn put_machine(bytes: &mut Vec<u8>, cores: &[CoreIndex], directories: &[DirectoryId]) {
     put_count(bytes, cores.len());
-    cores
-        .iter()
-        .for_each(|core| bytes.extend(core.index().to_be_bytes()));
+    cores.iter().for_each(|core| bytes.extend(core.index().to_be_bytes()));
     put_count(bytes, directories.len());
-    directories
-        .iter()
-        .for_each(|directory| bytes.extend(directory.0));
+    directories.iter().for_each(|directory| bytes.extend(directory.0));
 }
 
 fn put_move(bytes: &mut Vec<u8>, moved: &Move) {
@@ -289,18 +242,14 @@ fn put_partitions(bytes: &mut Vec<u8>, partitions: &[Partition]) {
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], RecordBytesError> {
-    let (field, rest) = bytes
-        .split_first_chunk::<N>()
-        .ok_or(RecordBytesError::Short)?;
+    let (field, rest) = bytes.split_first_chunk::<N>().ok_or(RecordBytesError::Short)?;
     *bytes = rest;
     Ok(*field)
 }
 
 fn take_string(bytes: &mut &[u8]) -> Result<String, RecordBytesError> {
     let length = usize::from(u16::from_be_bytes(take(bytes)?));
-    let (text, rest) = bytes
-        .split_at_checked(length)
-        .ok_or(RecordBytesError::Short)?;
+    let (text, rest) = bytes.split_at_checked(length).ok_or(RecordBytesError::Short)?;
     *bytes = rest;
     String::from_utf8(text.to_vec()).map_err(|_| RecordBytesError::Value { field: "string" })
 }
@@ -315,16 +264,10 @@ fn take_list<T>(
 }
 
 fn take_configs(bytes: &mut &[u8]) -> Result<ConfigOverrides, RecordBytesError> {
-    let pairs = take_list(bytes, |bytes| {
-        Ok((take_string(bytes)?, take_string(bytes)?))
-    })?;
+    let pairs = take_list(bytes, |bytes| Ok((take_string(bytes)?, take_string(bytes)?)))?;
     let count = pairs.len();
     let configs: BTreeMap<String, String> = pairs.into_iter().collect();
-    if configs.len() == count {
-        Ok(configs)
-    } else {
-        Err(RecordBytesError::Value { field: "configs" })
-    }
+    if configs.len() == count { Ok(configs) } else { Err(RecordBytesError::Value { field: "configs" }) }
 }
 
 fn take_machine(bytes: &mut &[u8]) -> Result<(Vec<CoreIndex>, Vec<DirectoryId>), RecordBytesError> {
@@ -334,18 +277,13 @@ fn take_machine(bytes: &mut &[u8]) -> Result<(Vec<CoreIndex>, Vec<DirectoryId>),
 }
 
 fn take_core(bytes: &mut &[u8]) -> Result<CoreIndex, RecordBytesError> {
-    CoreIndex::new(u16::from_be_bytes(take(bytes)?))
-        .ok_or(RecordBytesError::Value { field: "core" })
+    CoreIndex::new(u16::from_be_bytes(take(bytes)?)).ok_or(RecordBytesError::Value { field: "core" })
 }
 
 fn take_move(bytes: &mut &[u8]) -> Result<Move, RecordBytesError> {
     let topic_id = TopicId(take(bytes)?);
     let partition = i32::from_be_bytes(take(bytes)?);
-    Ok(Move {
-        topic_id,
-        partition,
-        core: take_core(bytes)?,
-    })
+    Ok(Move { topic_id, partition, core: take_core(bytes)? })
 }
 
 fn take_partition(bytes: &mut &[u8]) -> Result<Partition, RecordBytesError> {
@@ -356,22 +294,13 @@ fn take_partition(bytes: &mut &[u8]) -> Result<Partition, RecordBytesError> {
         [0] => false,
         [1] => true,
         _ => {
-            return Err(RecordBytesError::Value {
-                field: "partition flags",
-            });
+            return Err(RecordBytesError::Value { field: "partition flags" });
         }
     };
     if leader_epoch < 0 {
-        return Err(RecordBytesError::Value {
-            field: "leader epoch",
-        });
+        return Err(RecordBytesError::Value { field: "leader epoch" });
     }
-    Ok(Partition {
-        core,
-        directory,
-        leader_epoch,
-        placed_by_hand,
-    })
+    Ok(Partition { core, directory, leader_epoch, placed_by_hand })
 }
 
 #[cfg(test)]
@@ -382,19 +311,11 @@ mod tests {
     #[test]
     fn bytes_that_are_no_record_are_named() {
         let mut deleted = Vec::new();
-        CatalogRecord::TopicDeleted {
-            topic_id: TopicId([3; 16]),
-        }
-        .encode(&mut deleted);
+        CatalogRecord::TopicDeleted { topic_id: TopicId([3; 16]) }.encode(&mut deleted);
         let huge_list = [&[2u8][..], &[0xff; 4]].concat();
         let bad_core = [&[8u8][..], &1000u16.to_be_bytes(), &[0; 12]].concat();
         let cases: [(&[u8], Result<CatalogRecord, RecordBytesError>); 6] = [
-            (
-                &deleted,
-                Ok(CatalogRecord::TopicDeleted {
-                    topic_id: TopicId([3; 16]),
-                }),
-            ),
+            (&deleted, Ok(CatalogRecord::TopicDeleted { topic_id: TopicId([3; 16]) })),
             (&deleted[..16], Err(RecordBytesError::Short)),
             (&[], Err(RecordBytesError::Short)),
             (&[77], Err(RecordBytesError::Kind { kind: 77 })),

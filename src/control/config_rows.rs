@@ -55,25 +55,9 @@ impl ConfigSource {
 
 impl ConfigRow {
     /// A row whose source is that of its first synonym.
-    pub(super) fn new(
-        key: &ConfigKey,
-        value: Option<String>,
-        read_only: bool,
-        synonyms: Vec<ConfigSynonym>,
-    ) -> Self {
-        let source = synonyms
-            .first()
-            .map_or(ConfigSource::DefaultConfig, |first| first.source);
+    pub(super) fn new(key: &ConfigKey, value: Option<String>, read_only: bool, synonyms: Vec<ConfigSynonym>) -> Self {
+        let source = synonyms.first().map_or(ConfigSource::DefaultConfig, |first| first.source);
         let (name, kind, documentation) = (key.name, key.kind, key.documentation);
-        Self {
-            name,
-            value,
-            source,
-            read_only,
-            sensitive: false,
-            synonyms,
-            kind,
-            documentation,
-        }
+        Self { name, value, source, read_only, sensitive: false, synonyms, kind, documentation }
     }
 }

@@ -95,9 +95,7 @@ pub enum ConfigError {
         names: String,
     },
     /// Longer than a catalog record can hold.
-    #[error(
-        "The configuration value cannot be added because it exceeds the maximum value size of {bytes_max} bytes."
-    )]
+    #[error("The configuration value cannot be added because it exceeds the maximum value size of {bytes_max} bytes.")]
     TooLong {
         /// The limit.
         bytes_max: usize,
@@ -111,9 +109,7 @@ pub enum ConfigError {
         name: String,
     },
     /// The least lag is above the greatest.
-    #[error(
-        "conflict topic config setting min.compaction.lag.ms ({min}) > max.compaction.lag.ms ({max})"
-    )]
+    #[error("conflict topic config setting min.compaction.lag.ms ({min}) > max.compaction.lag.ms ({max})")]
     CompactionLag {
         /// The least.
         min: i64,
@@ -223,30 +219,13 @@ pub const CONFIG_VALUE_BYTES_MAX: usize = 32_767;
 /// Why the config cannot have it.
 pub fn check(key: &ConfigKey, value: &str) -> Result<(), ConfigError> {
     if value.len() > CONFIG_VALUE_BYTES_MAX {
-        return Err(ConfigError::TooLong {
-            bytes_max: CONFIG_VALUE_BYTES_MAX,
-        });
+        return Err(ConfigError::TooLong { bytes_max: CONFIG_VALUE_BYTES_MAX });
     }
-    let refused = |shown: String, reason| {
-        Err(ConfigError::Invalid {
-            name: key.name.to_owned(),
-            value: shown,
-            reason,
-        })
-    };
-    let not_a_number = || {
-        refused(
-            value.to_owned(),
-            InvalidValue::NotANumber {
-                kind: key.kind.name(),
-            },
-        )
-    };
+    let refused = |shown: String, reason| Err(ConfigError::Invalid { name: key.name.to_owned(), value: shown, reason });
+    let not_a_number = || refused(value.to_owned(), InvalidValue::NotANumber { kind: key.kind.name() });
     let text = trimmed(value);
     match key.kind {
-        ConfigType::Boolean if boolean(text).is_none() => {
-            refused(value.to_owned(), InvalidValue::NotABoolean)
-        }
+        ConfigType::Boolean if boolean(text).is_none() => refused(value.to_owned(), InvalidValue::NotABoolean),
         ConfigType::Boolean => Ok(()),
         ConfigType::Int | ConfigType::Short | ConfigType::Long => {
             let number = match key.kind {
@@ -257,17 +236,13 @@ pub fn check(key: &ConfigKey, value: &str) -> Result<(), ConfigError> {
             let Some(number) = number else {
                 return not_a_number();
             };
-            key.valid
-                .number(number as f64)
-                .map_or(Ok(()), |reason| refused(number.to_string(), reason))
+            key.valid.number(number as f64).map_or(Ok(()), |reason| refused(number.to_string(), reason))
         }
         ConfigType::Double => {
             let Some(number) = double(text) else {
                 return not_a_number();
             };
-            key.valid
-                .number(number)
-                .map_or(Ok(()), |reason| refused(format!("{number:?}"), reason))
+            key.valid.number(number).map_or(Ok(()), |reason| refused(format!("{number:?}"), reason))
         }
         ConfigType::String => match key.valid {
             Valid::OneOf(allowed) if !allowed.contains(&text) => {
@@ -281,30 +256,19 @@ pub fn check(key: &ConfigKey, value: &str) -> Result<(), ConfigError> {
 
 fn check_list(key: &ConfigKey, value: &str) -> Result<(), ConfigError> {
     let items = list(value);
-    let refused = |shown: String, reason| {
-        Err(ConfigError::Invalid {
-            name: key.name.to_owned(),
-            value: shown,
-            reason,
-        })
-    };
+    let refused = |shown: String, reason| Err(ConfigError::Invalid { name: key.name.to_owned(), value: shown, reason });
     match key.valid {
-        Valid::OneOf(_) if items.contains(&"") => Err(ConfigError::EmptyItem {
-            name: key.name.to_owned(),
-        }),
+        Valid::OneOf(_) if items.contains(&"") => Err(ConfigError::EmptyItem { name: key.name.to_owned() }),
         Valid::OneOf(allowed) => match items.iter().find(|item| !allowed.contains(item)) {
             None => Ok(()),
             Some(item) => refused((*item).to_owned(), InvalidValue::NotOneOf { allowed }),
         },
-        Valid::ThrottledReplicas
-            if items == ["*"] || items.iter().all(|item| item.is_empty() || is_replica(item)) =>
-        {
+        Valid::ThrottledReplicas if items == ["*"] || items.iter().all(|item| item.is_empty() || is_replica(item)) => {
             Ok(())
         }
-        Valid::ThrottledReplicas => refused(
-            format!("[{}]", items.join(", ")),
-            InvalidValue::NotReplicas { name: key.name },
-        ),
+        Valid::ThrottledReplicas => {
+            refused(format!("[{}]", items.join(", ")), InvalidValue::NotReplicas { name: key.name })
+        }
         _ => Ok(()),
     }
 }
@@ -313,13 +277,9 @@ impl Valid {
     /// What is wrong with a number. `f64` holds every limit exactly, and rounding moves no number across one.
     fn number(self, number: f64) -> Option<InvalidValue> {
         match self {
-            Self::AtLeast(min) | Self::Between(min, _) if number < min as f64 => {
-                Some(InvalidValue::TooSmall { min })
-            }
+            Self::AtLeast(min) | Self::Between(min, _) if number < min as f64 => Some(InvalidValue::TooSmall { min }),
             Self::Between(_, max) if number > max as f64 => Some(InvalidValue::TooLarge { max }),
-            Self::BetweenOrMinusOne(min, max)
-                if number != -1.0 && !(min as f64..=max as f64).contains(&number) =>
-            {
+            Self::BetweenOrMinusOne(min, max) if number != -1.0 && !(min as f64..=max as f64).contains(&number) => {
                 Some(InvalidValue::NotBetween { min, max })
             }
             _ => None,
@@ -329,8 +289,7 @@ impl Valid {
 
 fn is_replica(item: &str) -> bool {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    item.split_once(':')
-        .is_some_and(|(partition, broker)| digits(partition) && digits(broker))
+    item.split_once(':').is_some_and(|(partition, broker)| digits(partition) && digits(broker))
 }
 
 /// A text without the blanks around it, as Java trims: every character up to the space.
@@ -343,11 +302,7 @@ pub fn trimmed(value: &str) -> &str {
 #[must_use]
 pub fn list(value: &str) -> Vec<&str> {
     let text = trimmed(value);
-    if text.is_empty() {
-        Vec::new()
-    } else {
-        text.split(',').map(trimmed).collect()
-    }
+    if text.is_empty() { Vec::new() } else { text.split(',').map(trimmed).collect() }
 }
 
 /// A boolean, in any case.
@@ -373,10 +328,6 @@ pub fn integer(value: &str) -> Option<i64> {
 #[must_use]
 pub fn double(value: &str) -> Option<f64> {
     let text = trimmed(value);
-    let number: f64 = text
-        .strip_suffix(['f', 'F', 'd', 'D'])
-        .unwrap_or(text)
-        .parse()
-        .ok()?;
+    let number: f64 = text.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(text).parse().ok()?;
     number.is_finite().then_some(number)
 }

@@ -13,11 +13,7 @@ impl CoreIndex {
     /// The core with this index, or `None` above [`CoreIndex::MAX`].
     #[must_use]
     pub const fn new(index: u16) -> Option<Self> {
-        if index <= Self::MAX {
-            Some(Self(index))
-        } else {
-            None
-        }
+        if index <= Self::MAX { Some(Self(index)) } else { None }
     }
 
     /// The index, from 0.
@@ -50,9 +46,7 @@ impl BrokerId {
     /// The broker of a core; `None` unless `node_id` is in `0..=`[`BrokerId::NODE_ID_MAX`].
     #[must_use]
     pub fn of(node_id: i32, core: CoreIndex) -> Option<Self> {
-        (0..=Self::NODE_ID_MAX)
-            .contains(&node_id)
-            .then(|| Self(node_id * 1000 + i32::from(core.0)))
+        (0..=Self::NODE_ID_MAX).contains(&node_id).then(|| Self(node_id * 1000 + i32::from(core.0)))
     }
 
     /// The node id of the machine that the broker is a core of.
@@ -130,31 +124,15 @@ mod tests {
     #[test]
     fn a_broker_is_a_core_of_a_machine() {
         let core = CoreIndex::new(7).expect("in range");
-        for (node_id, broker) in [
-            (0, Some(7)),
-            (1, Some(1007)),
-            (2_147_482, Some(2_147_482_007)),
-            (2_147_483, None),
-            (-1, None),
-        ] {
-            assert_eq!(
-                BrokerId::of(node_id, core).map(|id| id.0),
-                broker,
-                "node {node_id}"
-            );
+        for (node_id, broker) in
+            [(0, Some(7)), (1, Some(1007)), (2_147_482, Some(2_147_482_007)), (2_147_483, None), (-1, None)]
+        {
+            assert_eq!(BrokerId::of(node_id, core).map(|id| id.0), broker, "node {node_id}");
         }
-        for (id, machine, core) in [
-            (0, 0, 0),
-            (1007, 1, 7),
-            (-1, -1, 999),
-            (i32::MAX, 2_147_483, 647),
-            (i32::MIN, -2_147_484, 352),
-        ] {
-            assert_eq!(
-                (BrokerId(id).machine(), BrokerId(id).core().index()),
-                (machine, core),
-                "broker {id}"
-            );
+        for (id, machine, core) in
+            [(0, 0, 0), (1007, 1, 7), (-1, -1, 999), (i32::MAX, 2_147_483, 647), (i32::MIN, -2_147_484, 352)]
+        {
+            assert_eq!((BrokerId(id).machine(), BrokerId(id).core().index()), (machine, core), "broker {id}");
         }
         assert_eq!(CoreIndex::new(1000), None);
     }

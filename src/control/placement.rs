@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 use crate::control::id::{BrokerId, CoreIndex, DirectoryId};
-use crate::record::offset::TopicId;
 use crate::control::topic::{Partition, Topic};
+use crate::record::offset::TopicId;
 
 /// Why a topic cannot have the shape that was asked for; the text is Kafka's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -21,9 +21,7 @@ pub enum PlacementError {
         count: i32,
     },
     /// INVALID_PARTITIONS (37).
-    #[error(
-        "The topic {name} currently has {current} partition(s); {asked} would not be an increase."
-    )]
+    #[error("The topic {name} currently has {current} partition(s); {asked} would not be an increase.")]
     NoIncrease {
         /// The topic.
         name: String,
@@ -71,9 +69,7 @@ pub enum AssignmentError {
         broker: BrokerId,
     },
     /// A broker that is no core of this server.
-    #[error(
-        "The manual partition assignment includes broker {broker}, but no such broker is registered."
-    )]
+    #[error("The manual partition assignment includes broker {broker}, but no such broker is registered.")]
     UnknownBroker {
         /// The broker.
         broker: BrokerId,
@@ -90,9 +86,7 @@ pub enum AssignmentError {
         second: BrokerId,
     },
     /// CreatePartitions with another number of assignments than new partitions.
-    #[error(
-        "Attempted to add {added} additional partition(s), but only {assigned} assignment(s) were specified."
-    )]
+    #[error("Attempted to add {added} additional partition(s), but only {assigned} assignment(s) were specified.")]
     Count {
         /// New partitions.
         added: i32,
@@ -127,15 +121,9 @@ pub fn replication_factor(
     if factor < 1 {
         Err(PlacementError::ReplicationFactor)
     } else if factor <= machines {
-        Ok(ReplicationFactor {
-            replicas: factor,
-            clamped: false,
-        })
+        Ok(ReplicationFactor { replicas: factor, clamped: false })
     } else if clamp {
-        Ok(ReplicationFactor {
-            replicas: machines,
-            clamped: true,
-        })
+        Ok(ReplicationFactor { replicas: machines, clamped: true })
     } else {
         Err(PlacementError::TooFewMachines { factor, machines })
     }
@@ -166,19 +154,14 @@ pub fn assigned_cores(
     cores: &[CoreIndex],
     clamp: bool,
 ) -> Result<Vec<CoreIndex>, PlacementError> {
-    let mut by_partition: Vec<(i32, &Vec<i32>)> = assignments
-        .iter()
-        .map(|(partition, brokers)| (*partition, brokers))
-        .collect();
+    let mut by_partition: Vec<(i32, &Vec<i32>)> =
+        assignments.iter().map(|(partition, brokers)| (*partition, brokers)).collect();
     by_partition.sort_by_key(|(partition, _)| *partition);
     let mut placed = Vec::with_capacity(by_partition.len());
     for (_, brokers) in &by_partition {
         placed.push(assigned_core(brokers, node_id, cores, clamp)?);
     }
-    let numbers_are_whole = by_partition
-        .iter()
-        .zip(0i32..)
-        .all(|((partition, _), number)| *partition == number);
+    let numbers_are_whole = by_partition.iter().zip(0i32..).all(|((partition, _), number)| *partition == number);
     if !numbers_are_whole {
         return Err(AssignmentError::Gap.into());
     }
@@ -211,10 +194,9 @@ pub fn assigned_core(
     }
     match brokers {
         [] => Err(AssignmentError::Empty),
-        [first, second, ..] if !clamp => Err(AssignmentError::OneMachine {
-            first: BrokerId(*first),
-            second: BrokerId(*second),
-        }),
+        [first, second, ..] if !clamp => {
+            Err(AssignmentError::OneMachine { first: BrokerId(*first), second: BrokerId(*second) })
+        }
         [first, ..] => Ok(BrokerId(*first).core()),
     }
 }
@@ -229,17 +211,10 @@ pub struct Load {
 
 impl Load {
     /// Counts the partitions of `topics` over the cores and directories of the server.
-    pub fn of<'a>(
-        topics: impl Iterator<Item = &'a Topic>,
-        cores: &[CoreIndex],
-        directories: &[DirectoryId],
-    ) -> Self {
+    pub fn of<'a>(topics: impl Iterator<Item = &'a Topic>, cores: &[CoreIndex], directories: &[DirectoryId]) -> Self {
         let mut load = Self {
             cores: cores.iter().map(|core| (*core, 0)).collect(),
-            directories: directories
-                .iter()
-                .map(|directory| (*directory, 0))
-                .collect(),
+            directories: directories.iter().map(|directory| (*directory, 0)).collect(),
             directory_order: directories.to_vec(),
         };
         for partition in topics.flat_map(|topic| &topic.partitions) {
@@ -264,11 +239,7 @@ impl Load {
         for _ in 0..count.max(0) {
             let rank = |(place, core): &(usize, CoreIndex)| {
                 let in_topic = of_topic.get(core).copied().unwrap_or(0);
-                (
-                    in_topic,
-                    self.cores.get(core).copied().unwrap_or(0),
-                    rotated(*place, cores.len(), seed),
-                )
+                (in_topic, self.cores.get(core).copied().unwrap_or(0), rotated(*place, cores.len(), seed))
             };
             let Some((_, core)) = cores.iter().copied().enumerate().min_by_key(rank) else {
                 break;
@@ -278,12 +249,7 @@ impl Load {
             };
             *of_topic.entry(core).or_default() += 1;
             self.count(core, directory);
-            placed.push(Partition {
-                core,
-                directory,
-                leader_epoch: 0,
-                placed_by_hand: false,
-            });
+            placed.push(Partition { core, directory, leader_epoch: 0, placed_by_hand: false });
         }
         placed
     }
@@ -296,12 +262,7 @@ impl Load {
                 break;
             };
             self.count(core, directory);
-            placed.push(Partition {
-                core,
-                directory,
-                leader_epoch: 0,
-                placed_by_hand: true,
-            });
+            placed.push(Partition { core, directory, leader_epoch: 0, placed_by_hand: true });
         }
         placed
     }
@@ -347,17 +308,11 @@ pub fn replace<'a>(
     cores_before: &[CoreIndex],
     cores: &[CoreIndex],
 ) -> Vec<Move> {
-    let mut owned: BTreeMap<CoreIndex, Vec<Owned>> =
-        cores.iter().map(|core| (*core, Vec::new())).collect();
+    let mut owned: BTreeMap<CoreIndex, Vec<Owned>> = cores.iter().map(|core| (*core, Vec::new())).collect();
     let mut homeless = Vec::new();
     for topic in topics {
         for (partition, number) in topic.partitions.iter().zip(0i32..) {
-            let this = Owned {
-                topic_id: topic.id,
-                partition: number,
-                fixed: partition.placed_by_hand,
-                moved: false,
-            };
+            let this = Owned { topic_id: topic.id, partition: number, fixed: partition.placed_by_hand, moved: false };
             match owned.get_mut(&partition.core) {
                 Some(partitions) => partitions.push(this),
                 None => homeless.push(this),
@@ -368,11 +323,7 @@ pub fn replace<'a>(
         let Some(emptiest) = owned.values_mut().min_by_key(|partitions| partitions.len()) else {
             break;
         };
-        emptiest.push(Owned {
-            fixed: false,
-            moved: true,
-            ..partition
-        });
+        emptiest.push(Owned { fixed: false, moved: true, ..partition });
     }
     if cores.iter().any(|core| !cores_before.contains(core)) {
         level(&mut owned);
@@ -380,11 +331,7 @@ pub fn replace<'a>(
     let mut moves: Vec<Move> = Vec::new();
     for (core, partitions) in owned {
         for this in partitions.into_iter().filter(|this| this.moved) {
-            moves.push(Move {
-                topic_id: this.topic_id,
-                partition: this.partition,
-                core,
-            });
+            moves.push(Move { topic_id: this.topic_id, partition: this.partition, core });
         }
     }
     moves.sort_by_key(|this| (this.topic_id, this.partition));
@@ -403,10 +350,8 @@ struct Owned {
 /// Moves partitions from the fullest core that may give to the emptiest, while that helps.
 fn level(owned: &mut BTreeMap<CoreIndex, Vec<Owned>>) {
     loop {
-        let emptiest = owned
-            .iter()
-            .min_by_key(|(_, partitions)| partitions.len())
-            .map(|(core, list)| (*core, list.len()));
+        let emptiest =
+            owned.iter().min_by_key(|(_, partitions)| partitions.len()).map(|(core, list)| (*core, list.len()));
         let movable = |list: &Vec<Owned>| list.iter().any(|this| !this.fixed);
         let fullest = owned
             .iter()
@@ -427,24 +372,14 @@ fn level(owned: &mut BTreeMap<CoreIndex, Vec<Owned>>) {
         for this in list.iter() {
             *of_topic.entry(this.topic_id).or_default() += 1;
         }
-        let best = (0..list.len())
-            .filter(|place| list.get(*place).is_some_and(|this| !this.fixed))
-            .max_by_key(|place| {
-                list.get(*place).map(|this| {
-                    (
-                        this.moved,
-                        of_topic.get(&this.topic_id).copied(),
-                        this.partition,
-                    )
-                })
+        let best =
+            (0..list.len()).filter(|place| list.get(*place).is_some_and(|this| !this.fixed)).max_by_key(|place| {
+                list.get(*place).map(|this| (this.moved, of_topic.get(&this.topic_id).copied(), this.partition))
             });
         let Some(place) = best else { return };
         let given = list.swap_remove(place);
         if let Some(taken) = owned.get_mut(&taker) {
-            taken.push(Owned {
-                moved: true,
-                ..given
-            });
+            taken.push(Owned { moved: true, ..given });
         }
     }
 }
@@ -460,13 +395,10 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    use super::{
-        AssignmentError, Load, PlacementError, assigned_cores, partition_count, replace,
-        replication_factor,
-    };
+    use super::{AssignmentError, Load, PlacementError, assigned_cores, partition_count, replace, replication_factor};
     use crate::control::id::{BrokerId, CoreIndex, DirectoryId};
-    use crate::record::offset::TopicId;
     use crate::control::topic::{Partition, Topic};
+    use crate::record::offset::TopicId;
 
     const DIRECTORIES: [DirectoryId; 2] = [DirectoryId([1; 16]), DirectoryId([2; 16])];
 
@@ -485,13 +417,7 @@ mod tests {
             })
             .collect();
         let name = Arc::from(format!("t{number}"));
-        Topic {
-            name,
-            id: TopicId([number; 16]),
-            created_ms: 0,
-            partitions,
-            configs: BTreeMap::new(),
-        }
+        Topic { name, id: TopicId([number; 16]), created_ms: 0, partitions, configs: BTreeMap::new() }
     }
 
     #[test]
@@ -500,15 +426,9 @@ mod tests {
         for seed in 0..7 {
             let mut load = Load::of([&full].into_iter(), &CoreIndex::first(3), &DIRECTORIES);
             let placed = load.place(&[], 6, seed);
-            let cores: Vec<u16> = placed
-                .iter()
-                .map(|partition| partition.core.index())
-                .collect();
+            let cores: Vec<u16> = placed.iter().map(|partition| partition.core.index()).collect();
             assert_eq!(cores, [2, 1, 0, 2, 1, 0], "seed {seed}");
-            let in_second = placed
-                .iter()
-                .filter(|partition| partition.directory == DIRECTORIES[1])
-                .count();
+            let in_second = placed.iter().filter(|partition| partition.directory == DIRECTORIES[1]).count();
             assert_eq!(in_second, 5, "seed {seed}: the empty directory fills first");
         }
     }
@@ -517,54 +437,32 @@ mod tests {
     fn the_first_core_rotates_by_topic() {
         let firsts: Vec<u16> = (0..6)
             .map(|seed| {
-                Load::of([].into_iter(), &CoreIndex::first(3), &DIRECTORIES).place(&[], 1, seed)[0]
-                    .core
-                    .index()
+                Load::of([].into_iter(), &CoreIndex::first(3), &DIRECTORIES).place(&[], 1, seed)[0].core.index()
             })
             .collect();
         assert_eq!(firsts, [0, 1, 2, 0, 1, 2]);
-        assert!(
-            Load::of([].into_iter(), &[], &DIRECTORIES)
-                .place(&[], 2, 5)
-                .is_empty()
-        );
+        assert!(Load::of([].into_iter(), &[], &DIRECTORIES).place(&[], 2, 5).is_empty());
     }
 
     #[test]
     fn the_fewest_partitions_move_when_cores_change() {
         // (cores before, cores after, placements, moves)
-        let cases: Vec<(u16, u16, Vec<(u16, bool)>, usize)> = vec![
+        type Case = (u16, u16, Vec<(u16, bool)>, usize);
+        let cases: Vec<Case> = vec![
             (2, 2, vec![(0, false), (0, false), (0, false)], 0),
             (3, 2, vec![(0, false), (1, false), (2, true)], 1),
             (1, 2, vec![(0, false); 4], 2),
             (1, 2, vec![(0, true); 4], 0),
             (1, 3, vec![(0, true), (0, true), (0, false), (0, false)], 2),
-            (
-                2,
-                4,
-                vec![(0, false), (1, false), (0, false), (1, false)],
-                2,
-            ),
-            (
-                4,
-                1,
-                vec![(0, false), (1, false), (2, false), (3, false)],
-                3,
-            ),
+            (2, 4, vec![(0, false), (1, false), (0, false), (1, false)], 2),
+            (4, 1, vec![(0, false), (1, false), (2, false), (3, false)], 3),
             (1, 0, vec![(0, false)], 0),
         ];
         for (before, after, placements, count) in cases {
             let subject = topic(1, &placements);
-            let moves = replace(
-                [&subject].into_iter(),
-                &CoreIndex::first(before),
-                &CoreIndex::first(after),
-            );
+            let moves = replace([&subject].into_iter(), &CoreIndex::first(before), &CoreIndex::first(after));
             assert_eq!(moves.len(), count, "{before} -> {after}: {placements:?}");
-            assert!(
-                moves.iter().all(|this| this.core.index() < after),
-                "{moves:?}"
-            );
+            assert!(moves.iter().all(|this| this.core.index() < after), "{moves:?}");
         }
     }
 
@@ -576,26 +474,15 @@ mod tests {
             (3, true, Ok(1)),
             (1, false, Ok(1)),
             (-1, false, Ok(1)),
-            (
-                0,
-                true,
-                Err("Replication factor must be larger than 0, or -1 to use the default value."),
-            ),
-            (
-                -2,
-                true,
-                Err("Replication factor must be larger than 0, or -1 to use the default value."),
-            ),
+            (0, true, Err("Replication factor must be larger than 0, or -1 to use the default value.")),
+            (-2, true, Err("Replication factor must be larger than 0, or -1 to use the default value.")),
         ];
         for (asked, clamp, expected) in cases {
             match (replication_factor(asked, 1, 1, clamp), expected) {
                 (Ok(factor), Ok(replicas)) => {
                     assert_eq!(factor.replicas, replicas, "factor {asked}")
                 }
-                (Err(error), Err(text)) => assert!(
-                    error.to_string().starts_with(text),
-                    "factor {asked}: {error}"
-                ),
+                (Err(error), Err(text)) => assert!(error.to_string().starts_with(text), "factor {asked}: {error}"),
                 (answer, _) => panic!("factor {asked} clamp {clamp}: {answer:?}"),
             }
         }
@@ -612,45 +499,27 @@ mod tests {
 
     #[test]
     fn assignments_by_hand_are_judged() {
-        let unknown = |id| {
-            Err(AssignmentError::UnknownBroker {
-                broker: BrokerId(id),
-            })
-        };
-        let cases: Vec<(Vec<(i32, Vec<i32>)>, Result<Vec<u16>, AssignmentError>)> = vec![
+        let unknown = |id| Err(AssignmentError::UnknownBroker { broker: BrokerId(id) });
+        // (replicas by partition, the cores or why not)
+        type Case = (Vec<(i32, Vec<i32>)>, Result<Vec<u16>, AssignmentError>);
+        let cases: Vec<Case> = vec![
             (vec![(1, vec![1000]), (0, vec![1001])], Ok(vec![1, 0])),
             (vec![(0, vec![1002])], unknown(1002)),
             (vec![(0, vec![0])], unknown(0)),
             (vec![(0, vec![-1])], unknown(-1)),
-            (
-                vec![(0, vec![1000, 1000])],
-                Err(AssignmentError::Repeated {
-                    broker: BrokerId(1000),
-                }),
-            ),
+            (vec![(0, vec![1000, 1000])], Err(AssignmentError::Repeated { broker: BrokerId(1000) })),
             (vec![(0, vec![])], Err(AssignmentError::Empty)),
             (vec![(1, vec![1000])], Err(AssignmentError::Gap)),
-            (
-                vec![(0, vec![1000]), (2, vec![1000])],
-                Err(AssignmentError::Gap),
-            ),
+            (vec![(0, vec![1000]), (2, vec![1000])], Err(AssignmentError::Gap)),
             (
                 vec![(0, vec![1000, 1001])],
-                Err(AssignmentError::OneMachine {
-                    first: BrokerId(1000),
-                    second: BrokerId(1001),
-                }),
+                Err(AssignmentError::OneMachine { first: BrokerId(1000), second: BrokerId(1001) }),
             ),
         ];
         for (assignments, expected) in cases {
             let answer = assigned_cores(&assignments, 1, &CoreIndex::first(2), false);
-            let cores =
-                answer.map(|cores| cores.iter().map(|core| core.index()).collect::<Vec<_>>());
-            assert_eq!(
-                cores,
-                expected.map_err(PlacementError::from),
-                "{assignments:?}"
-            );
+            let cores = answer.map(|cores| cores.iter().map(|core| core.index()).collect::<Vec<_>>());
+            assert_eq!(cores, expected.map_err(PlacementError::from), "{assignments:?}");
         }
         let clamped = assigned_cores(&[(0, vec![1001, 1000])], 1, &CoreIndex::first(2), true);
         assert_eq!(clamped, Ok(vec![core(1)]));

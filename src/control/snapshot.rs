@@ -5,8 +5,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::control::id::{ClusterId, CoreIndex, DirectoryId};
-use crate::record::offset::TopicId;
 use crate::control::topic::{Partition, Topic};
+use crate::record::offset::TopicId;
 
 /// What the catalog held at one version. A clone copies one pointer; any core may hold it for as long as it likes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,9 +82,6 @@ impl Snapshot {
 
     /// Topics in name order from `name` on, for an answer that is made in slices.
     pub fn topics_from<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Topic>> {
-        self.state
-            .by_name
-            .range::<str, _>((Bound::Included(name), Bound::Unbounded))
-            .map(|(_, topic)| topic)
+        self.state.by_name.range::<str, _>((Bound::Included(name), Bound::Unbounded)).map(|(_, topic)| topic)
     }
 }

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::control::broker_config::BrokerConfig;
 use crate::control::config_rows::{ConfigRow, ConfigSource, ConfigSynonym};
-use crate::control::config_value::{
-    self, ConfigError, ConfigType, InvalidValue, boolean, double, integer, trimmed,
-};
+use crate::control::config_value::{self, ConfigError, ConfigType, InvalidValue, boolean, double, integer, trimmed};
 use crate::control::topic::ConfigOverrides;
 use crate::control::topic_config_table::{TOPIC_CONFIGS, TopicConfigKey, topic_config_key};
 
@@ -130,17 +128,9 @@ pub enum ConfigChange {
 ///
 /// # Errors
 /// The first one that is refused, in Kafka's order.
-pub fn overrides(
-    settings: &[(String, Option<String>)],
-    server: &BrokerConfig,
-) -> Result<ConfigOverrides, ConfigError> {
-    let changes: Vec<ConfigChange> = settings
-        .iter()
-        .map(|(name, value)| ConfigChange::Set {
-            name: name.clone(),
-            value: value.clone(),
-        })
-        .collect();
+pub fn overrides(settings: &[(String, Option<String>)], server: &BrokerConfig) -> Result<ConfigOverrides, ConfigError> {
+    let changes: Vec<ConfigChange> =
+        settings.iter().map(|(name, value)| ConfigChange::Set { name: name.clone(), value: value.clone() }).collect();
     altered(&ConfigOverrides::new(), &changes, server)
 }
 
@@ -157,19 +147,13 @@ pub fn altered(
     let mut nulls: Vec<&str> = Vec::new();
     for change in changes {
         match change {
-            ConfigChange::Set {
-                name,
-                value: Some(value),
-            } => {
+            ConfigChange::Set { name, value: Some(value) } => {
                 altered.insert(name.clone(), value.clone());
             }
             ConfigChange::Delete { name } => {
                 altered.remove(name);
             }
-            ConfigChange::Append {
-                name,
-                value: Some(value),
-            } => {
+            ConfigChange::Append { name, value: Some(value) } => {
                 change_list(&mut altered, name, "APPEND", server, |items| {
                     for item in config_value::list(value) {
                         if !items.iter().any(|existing| existing == item) {
@@ -178,13 +162,9 @@ pub fn altered(
                     }
                 })?;
             }
-            ConfigChange::Subtract {
-                name,
-                value: Some(value),
-            } => {
+            ConfigChange::Subtract { name, value: Some(value) } => {
                 change_list(&mut altered, name, "SUBTRACT", server, |items| {
-                    items
-                        .retain(|existing| !config_value::list(value).contains(&existing.as_str()));
+                    items.retain(|existing| !config_value::list(value).contains(&existing.as_str()));
                 })?;
             }
             ConfigChange::Set { name, value: None }
@@ -194,9 +174,7 @@ pub fn altered(
         }
     }
     if !nulls.is_empty() {
-        return Err(ConfigError::Null {
-            names: nulls.join(","),
-        });
+        return Err(ConfigError::Null { names: nulls.join(",") });
     }
     check(&altered, server)?;
     Ok(altered)
@@ -216,18 +194,11 @@ pub fn check(configs: &ConfigOverrides, server: &BrokerConfig) -> Result<(), Con
         }
     }
     let resolved = Resolved { configs, server };
-    let (min, max) = (
-        resolved.long("min.compaction.lag.ms"),
-        resolved.long("max.compaction.lag.ms"),
-    );
+    let (min, max) = (resolved.long("min.compaction.lag.ms"), resolved.long("max.compaction.lag.ms"));
     if min > max {
         return Err(ConfigError::CompactionLag { min, max });
     }
-    if resolved.flag("remote.storage.enable") {
-        check_tiered(&resolved)
-    } else {
-        Ok(())
-    }
+    if resolved.flag("remote.storage.enable") { check_tiered(&resolved) } else { Ok(()) }
 }
 
 /// What a tiered topic's settings must hold to among each other.
@@ -239,18 +210,8 @@ fn check_tiered(resolved: &Resolved<'_>) -> Result<(), ConfigError> {
         return Err(ConfigError::TierCleanupPolicy);
     }
     let units = [
-        (
-            "ms",
-            "retention.ms",
-            "local.retention.ms",
-            "remote.copy.lag.ms",
-        ),
-        (
-            "bytes",
-            "retention.bytes",
-            "local.retention.bytes",
-            "remote.copy.lag.bytes",
-        ),
+        ("ms", "retention.ms", "local.retention.ms", "remote.copy.lag.ms"),
+        ("bytes", "retention.bytes", "local.retention.bytes", "remote.copy.lag.bytes"),
     ];
     let copy_disabled = resolved.flag("remote.log.copy.disable");
     for (unit, retention, local, _) in units {
@@ -261,44 +222,19 @@ fn check_tiered(resolved: &Resolved<'_>) -> Result<(), ConfigError> {
     }
     for (unit, retention, local, lag) in units {
         let invalid = |name: &str, value: i64, reason| {
-            Err(ConfigError::Invalid {
-                name: name.to_owned(),
-                value: value.to_string(),
-                reason,
-            })
+            Err(ConfigError::Invalid { name: name.to_owned(), value: value.to_string(), reason })
         };
         let (in_all, set) = (resolved.long(retention), resolved.long(local));
         if in_all >= 0 && set == -1 {
-            return invalid(
-                local,
-                set,
-                InvalidValue::UnlimitedLocal {
-                    unit,
-                    retention: in_all,
-                },
-            );
+            return invalid(local, set, InvalidValue::UnlimitedLocal { unit, retention: in_all });
         }
         if in_all >= 0 && set > in_all {
-            return invalid(
-                local,
-                set,
-                InvalidValue::AboveRetention {
-                    unit,
-                    retention: in_all,
-                },
-            );
+            return invalid(local, set, InvalidValue::AboveRetention { unit, retention: in_all });
         }
         let effective = if set == -2 { in_all } else { set };
         let behind = resolved.long(lag);
         if effective >= 0 && behind > effective {
-            return invalid(
-                lag,
-                behind,
-                InvalidValue::CopyLag {
-                    unit,
-                    local: effective,
-                },
-            );
+            return invalid(lag, behind, InvalidValue::CopyLag { unit, local: effective });
         }
     }
     Ok(())
@@ -310,10 +246,7 @@ fn check_tiered(resolved: &Resolved<'_>) -> Result<(), ConfigError> {
 #[must_use]
 pub fn resolve(configs: &ConfigOverrides, server: &BrokerConfig) -> TopicConfig {
     let resolved = Resolved { configs, server };
-    let (retention_ms, retention_bytes) = (
-        resolved.long("retention.ms"),
-        resolved.long("retention.bytes"),
-    );
+    let (retention_ms, retention_bytes) = (resolved.long("retention.ms"), resolved.long("retention.bytes"));
     let local = |name: &str, in_all: i64| match resolved.long(name) {
         -2 => limit(in_all),
         set => limit(set),
@@ -341,8 +274,7 @@ pub fn resolve(configs: &ConfigOverrides, server: &BrokerConfig) -> TopicConfig 
         delete_retention_ms: resolved.count("delete.retention.ms"),
         min_compaction_lag_ms: resolved.count("min.compaction.lag.ms"),
         max_compaction_lag_ms: resolved.count("max.compaction.lag.ms"),
-        min_cleanable_dirty_ratio: double(&resolved.text("min.cleanable.dirty.ratio"))
-            .unwrap_or(0.5),
+        min_cleanable_dirty_ratio: double(&resolved.text("min.cleanable.dirty.ratio")).unwrap_or(0.5),
         cleanup_policy: resolved.cleanup_policy(),
         compression_type: resolved.compression_type(),
         compression_gzip_level: resolved.level("compression.gzip.level"),
@@ -376,10 +308,7 @@ pub fn describe(configs: &ConfigOverrides, server: &BrokerConfig) -> Vec<ConfigR
                 value: value.clone(),
                 source: ConfigSource::DynamicTopicConfig,
             });
-            let synonyms = set
-                .into_iter()
-                .chain(server.synonyms(row.synonyms))
-                .collect();
+            let synonyms = set.into_iter().chain(server.synonyms(row.synonyms)).collect();
             ConfigRow::new(&row.key, Some(resolved.row_text(row)), false, synonyms)
         })
         .collect();
@@ -395,20 +324,12 @@ fn change_list(
     server: &BrokerConfig,
     change: impl FnOnce(&mut Vec<String>),
 ) -> Result<(), ConfigError> {
-    let row = topic_config_key(name).ok_or_else(|| ConfigError::UnknownTopicConfig {
-        name: name.to_owned(),
-    })?;
+    let row = topic_config_key(name).ok_or_else(|| ConfigError::UnknownTopicConfig { name: name.to_owned() })?;
     if row.key.kind != ConfigType::List {
-        return Err(ConfigError::NotAList {
-            operation,
-            name: name.to_owned(),
-        });
+        return Err(ConfigError::NotAList { operation, name: name.to_owned() });
     }
     let text = Resolved { configs, server }.row_text(row);
-    let mut items: Vec<String> = config_value::list(&text)
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let mut items: Vec<String> = config_value::list(&text).into_iter().map(str::to_owned).collect();
     change(&mut items);
     configs.insert(name.to_owned(), items.join(","));
     Ok(())
@@ -423,9 +344,7 @@ struct Resolved<'a> {
 impl Resolved<'_> {
     /// The value in force; every name here is in the table.
     fn text(&self, name: &str) -> String {
-        topic_config_key(name)
-            .map(|row| self.row_text(row))
-            .unwrap_or_default()
+        topic_config_key(name).map(|row| self.row_text(row)).unwrap_or_default()
     }
 
     fn row_text(&self, row: &TopicConfigKey) -> String {
@@ -459,10 +378,7 @@ impl Resolved<'_> {
     fn cleanup_policy(&self) -> CleanupPolicy {
         let text = self.text("cleanup.policy");
         let items = config_value::list(&text);
-        CleanupPolicy {
-            delete: items.contains(&"delete"),
-            compact: items.contains(&"compact"),
-        }
+        CleanupPolicy { delete: items.contains(&"delete"), compact: items.contains(&"compact") }
     }
 
     fn compression_type(&self) -> CompressionType {
@@ -496,75 +412,42 @@ mod tests {
     const ANSWERS: &str = include_str!("../../tests/golden/configs/answers.txt");
 
     /// Questions that we answer otherwise than Kafka, and why.
-    const DIFFERENCES: [(&str, &str, &str); 1] = [(
-        "internal.segment.bytes",
-        "10",
-        "Kafka's own tests set it to have segments below 1 MiB; here it is unknown",
-    )];
+    const DIFFERENCES: [(&str, &str, &str); 1] =
+        [("internal.segment.bytes", "10", "Kafka's own tests set it to have segments below 1 MiB; here it is unknown")];
 
     #[test]
     fn the_table_is_kafkas() {
         let rows = describe(&ConfigOverrides::new(), &BrokerConfig::default());
-        let lines: Vec<Vec<&str>> = TOPIC_GOLDEN
-            .lines()
-            .skip(1)
-            .map(|line| line.split('\t').collect())
-            .collect();
+        let lines: Vec<Vec<&str>> = TOPIC_GOLDEN.lines().skip(1).map(|line| line.split('\t').collect()).collect();
         assert!(lines.len() > 30, "the golden file is whole");
         for line in &lines {
-            let row = rows
-                .iter()
-                .find(|row| row.name == line[0])
-                .unwrap_or_else(|| panic!("{} is missing", line[0]));
-            assert_eq!(
-                (row.value.as_deref(), row.kind.name()),
-                (Some(line[1]), line[2]),
-                "{}",
-                line[0]
-            );
+            let row = rows.iter().find(|row| row.name == line[0]).unwrap_or_else(|| panic!("{} is missing", line[0]));
+            assert_eq!((row.value.as_deref(), row.kind.name()), (Some(line[1]), line[2]), "{}", line[0]);
             // Kafka sets min.insync.replicas for the cluster by itself; what that adds is left out.
-            let synonyms: Vec<&str> = line[3]
-                .split(" | ")
-                .filter(|text| text.ends_with(":DEFAULT_CONFIG"))
-                .collect();
+            let synonyms: Vec<&str> = line[3].split(" | ").filter(|text| text.ends_with(":DEFAULT_CONFIG")).collect();
             let ours: Vec<String> = row
                 .synonyms
                 .iter()
                 .map(|synonym| format!("{}={}:DEFAULT_CONFIG", synonym.name, synonym.value))
                 .collect();
-            let kafkas: Vec<&str> = synonyms
-                .into_iter()
-                .filter(|text| !text.is_empty())
-                .collect();
+            let kafkas: Vec<&str> = synonyms.into_iter().filter(|text| !text.is_empty()).collect();
             // Kafka adds the second synonym of flush.ms only once one of the two is set.
             if line[0] != "flush.ms" {
                 assert_eq!(ours, kafkas, "{}", line[0]);
             }
         }
-        let ours: Vec<&str> = rows
-            .iter()
-            .map(|row| row.name)
-            .filter(|name| !lines.iter().any(|line| line[0] == *name))
-            .collect();
+        let ours: Vec<&str> =
+            rows.iter().map(|row| row.name).filter(|name| !lines.iter().any(|line| line[0] == *name)).collect();
         assert_eq!(ours, ["alluvium.durability"]);
     }
 
     #[test]
     fn broker_defaults_are_kafkas() {
-        for line in BROKER_GOLDEN
-            .lines()
-            .skip(1)
-            .map(|line| line.split('\t').collect::<Vec<_>>())
-        {
+        for line in BROKER_GOLDEN.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>()) {
             let Some(row) = BROKER_CONFIGS.iter().find(|row| row.key.name == line[0]) else {
                 continue;
             };
-            assert_eq!(
-                (row.key.default.unwrap_or("null"), row.key.kind.name()),
-                (line[1], line[2]),
-                "{}",
-                line[0]
-            );
+            assert_eq!((row.key.default.unwrap_or("null"), row.key.kind.name()), (line[1], line[2]), "{}", line[0]);
         }
     }
 
@@ -574,22 +457,13 @@ mod tests {
         let mut asked = 0;
         for line in ANSWERS.lines().filter(|line| line.starts_with("config\t")) {
             let fields: Vec<&str> = line.split('\t').collect();
-            let pair: Vec<&str> = std::iter::once(fields[1])
-                .chain(fields[2].split(';'))
-                .collect();
-            if DIFFERENCES
-                .iter()
-                .any(|(name, value, _)| pair == [*name, *value])
-            {
+            let pair: Vec<&str> = std::iter::once(fields[1]).chain(fields[2].split(';')).collect();
+            if DIFFERENCES.iter().any(|(name, value, _)| pair == [*name, *value]) {
                 continue;
             }
-            let settings: Vec<(String, Option<String>)> = pair
-                .chunks(2)
-                .map(|pair| (pair[0].to_owned(), Some(pair[1].to_owned())))
-                .collect();
-            let answer = overrides(&settings, &server)
-                .map(|_| String::new())
-                .unwrap_or_else(|error| error.to_string());
+            let settings: Vec<(String, Option<String>)> =
+                pair.chunks(2).map(|pair| (pair[0].to_owned(), Some(pair[1].to_owned()))).collect();
+            let answer = overrides(&settings, &server).map(|_| String::new()).unwrap_or_else(|error| error.to_string());
             assert_eq!(answer, fields[5], "{pair:?}");
             asked += 1;
         }
@@ -619,25 +493,17 @@ mod tests {
                 "remote.log.copy.disable=true local.retention.ms=5 retention.ms=10",
                 "When `remote.log.copy.disable` is set to true, the `local.retention.ms` and `retention.ms` must be set to the identical value because there will be no more logs copied to the remote storage.",
             ),
-            (
-                "remote.log.copy.disable=true local.retention.ms=10 retention.ms=10",
-                "",
-            ),
+            ("remote.log.copy.disable=true local.retention.ms=10 retention.ms=10", ""),
             (
                 "remote.copy.lag.ms=100 local.retention.ms=10 retention.ms=1000",
                 "Invalid value 100 for configuration remote.copy.lag.ms: Value must not exceed local.retention.ms (effective value: 10)",
             ),
         ];
         for (settings, text) in cases {
-            let pairs = settings
-                .split(' ')
-                .map(|pair| pair.split_once('=').expect("a pair"));
-            let mut all: Vec<(String, Option<String>)> =
-                vec![("remote.storage.enable".into(), Some("true".into()))];
+            let pairs = settings.split(' ').map(|pair| pair.split_once('=').expect("a pair"));
+            let mut all: Vec<(String, Option<String>)> = vec![("remote.storage.enable".into(), Some("true".into()))];
             all.extend(pairs.map(|(name, value)| (name.to_owned(), Some(value.to_owned()))));
-            let answer = overrides(&all, &server)
-                .map(|_| String::new())
-                .unwrap_or_else(|error| error.to_string());
+            let answer = overrides(&all, &server).map(|_| String::new()).unwrap_or_else(|error| error.to_string());
             assert_eq!(answer, text, "{settings}");
         }
     }
@@ -655,20 +521,11 @@ mod tests {
                 _ => ConfigChange::Subtract { name, value },
             };
             let answer = altered(&ConfigOverrides::new(), &[change], &server);
-            assert_eq!(
-                answer
-                    .map(|_| String::new())
-                    .unwrap_or_else(|error| error.to_string()),
-                fields[6],
-                "{line}"
-            );
+            assert_eq!(answer.map(|_| String::new()).unwrap_or_else(|error| error.to_string()), fields[6], "{line}");
         }
         let null = altered(
             &ConfigOverrides::new(),
-            &[ConfigChange::Set {
-                name: "retention.ms".into(),
-                value: None,
-            }],
+            &[ConfigChange::Set { name: "retention.ms".into(), value: None }],
             &server,
         );
         assert_eq!(
@@ -680,11 +537,7 @@ mod tests {
     #[test]
     fn override_wins_over_set_over_default() {
         let mut server = BrokerConfig::default();
-        let configs = overrides(
-            &[("segment.bytes".into(), Some(" 2000000 ".into()))],
-            &server,
-        )
-        .expect("legal");
+        let configs = overrides(&[("segment.bytes".into(), Some(" 2000000 ".into()))], &server).expect("legal");
         for pair in [
             "log.retention.hours=2",
             "log.roll.hours=3",
@@ -695,39 +548,22 @@ mod tests {
         }
         let topic = resolve(&configs, &server);
         assert_eq!(
-            (
-                topic.segment_bytes,
-                topic.retention_ms,
-                topic.segment_ms,
-                topic.flush_ms
-            ),
+            (topic.segment_bytes, topic.retention_ms, topic.segment_ms, topic.flush_ms),
             (2_000_000, Some(7_200_000), 10_800_000, 777)
         );
-        assert_eq!(
-            (topic.local_retention_ms, topic.retention_bytes),
-            (Some(7_200_000), None)
-        );
+        assert_eq!((topic.local_retention_ms, topic.retention_bytes), (Some(7_200_000), None));
         let rows = describe(&configs, &server);
-        let row = rows
-            .iter()
-            .find(|row| row.name == "segment.bytes")
-            .expect("there");
-        let sources: Vec<ConfigSource> =
-            row.synonyms.iter().map(|synonym| synonym.source).collect();
+        let row = rows.iter().find(|row| row.name == "segment.bytes").expect("there");
+        let sources: Vec<ConfigSource> = row.synonyms.iter().map(|synonym| synonym.source).collect();
         assert_eq!(
             sources,
-            [
-                ConfigSource::DynamicTopicConfig,
-                ConfigSource::StaticBrokerConfig,
-                ConfigSource::DefaultConfig
-            ]
+            [ConfigSource::DynamicTopicConfig, ConfigSource::StaticBrokerConfig, ConfigSource::DefaultConfig]
         );
         assert_eq!(server.set_pair("log.retention.ms=-1"), Ok(Effect::Works));
         assert_eq!(resolve(&configs, &server).retention_ms, None);
         for name in server.describe().iter().map(|row| row.name) {
             assert!(
-                BROKER_CONFIGS.iter().any(|row| row.key.name == name)
-                    || topic_config_key(name).is_some(),
+                BROKER_CONFIGS.iter().any(|row| row.key.name == name) || topic_config_key(name).is_some(),
                 "{name}"
             );
         }
@@ -742,31 +578,17 @@ mod tests {
                 "the config log.segment.byte is not one that this server takes; the nearest is log.segment.bytes",
             ),
             ("zzz=1", "the config zzz is not one that this server takes"),
-            (
-                "listeners=x",
-                "the config listeners is the flag --listen here",
-            ),
+            ("listeners=x", "the config listeners is the flag --listen here"),
             ("zzz", "--set takes key=value, and \"zzz\" has no '='"),
-            (
-                "num.partitions=0",
-                "Invalid value 0 for configuration num.partitions: Value must be at least 1",
-            ),
+            ("num.partitions=0", "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
         ];
         for (pair, sentence) in cases {
             assert_eq!(
-                server
-                    .set_pair(pair)
-                    .map_err(|error: BrokerConfigError| error.to_string()),
+                server.set_pair(pair).map_err(|error: BrokerConfigError| error.to_string()),
                 Err(sentence.to_owned())
             );
         }
-        assert!(matches!(
-            server.set_pair("num.io.threads=8"),
-            Ok(Effect::NoMeaning { .. })
-        ));
-        assert_eq!(
-            server.settings().collect::<Vec<_>>(),
-            [("num.io.threads", "8")]
-        );
+        assert!(matches!(server.set_pair("num.io.threads=8"), Ok(Effect::NoMeaning { .. })));
+        assert_eq!(server.settings().collect::<Vec<_>>(), [("num.io.threads", "8")]);
     }
 }

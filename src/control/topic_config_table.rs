@@ -25,8 +25,7 @@ const UNLIMITED: Valid = Valid::AtLeast(-1);
 const LOCAL: Valid = Valid::AtLeast(-2);
 const NOT_NEGATIVE: Valid = Valid::AtLeast(0);
 const POSITIVE: Valid = Valid::AtLeast(1);
-const COMPRESSIONS: Valid =
-    Valid::OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]);
+const COMPRESSIONS: Valid = Valid::OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]);
 const TIMESTAMPS: Valid = Valid::OneOf(&["CreateTime", "LogAppendTime"]);
 const CLEANUPS: Valid = Valid::OneOf(&["compact", "delete"]);
 /// The journal comes later and is not promised before it works.
@@ -40,17 +39,7 @@ const fn row(
     synonyms: &'static [&'static str],
     documentation: &'static str,
 ) -> TopicConfigKey {
-    TopicConfigKey {
-        key: ConfigKey {
-            name,
-            kind,
-            default,
-            valid,
-            documentation,
-        },
-        synonyms,
-        scaled: &[],
-    }
+    TopicConfigKey { key: ConfigKey { name, kind, default, valid, documentation }, synonyms, scaled: &[] }
 }
 
 const fn scaled(row: TopicConfigKey, scaled: &'static [(&'static str, i64)]) -> TopicConfigKey {

@@ -56,10 +56,7 @@ pub fn check_topic_name(name: &str) -> Result<(), TopicNameError> {
     } else if name.encode_utf16().count() > TOPIC_NAME_LENGTH_MAX {
         // Kafka counts UTF-16 units; it matters only for which of two refusals a bad name gets.
         Err(TopicNameError::TooLong { name: named() })
-    } else if !name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
-    {
+    } else if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')) {
         Err(TopicNameError::Character { name: named() })
     } else {
         Ok(())
@@ -79,27 +76,17 @@ mod tests {
     #[test]
     fn names_are_judged_with_kafkas_words() {
         let long = "a".repeat(250);
-        let too_long = format!(
-            "Topic name is invalid: the length of '{long}' is longer than the max allowed length 249"
-        );
+        let too_long =
+            format!("Topic name is invalid: the length of '{long}' is longer than the max allowed length 249");
         let characters = |name: &str| {
             format!(
                 "Topic name is invalid: '{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
             )
         };
         let cases: Vec<(&str, Option<String>)> = vec![
-            (
-                "",
-                Some("Topic name is invalid: the empty string is not allowed".into()),
-            ),
-            (
-                ".",
-                Some("Topic name is invalid: '.' is not allowed".into()),
-            ),
-            (
-                "..",
-                Some("Topic name is invalid: '..' is not allowed".into()),
-            ),
+            ("", Some("Topic name is invalid: the empty string is not allowed".into())),
+            (".", Some("Topic name is invalid: '.' is not allowed".into())),
+            ("..", Some("Topic name is invalid: '..' is not allowed".into())),
             ("...", None),
             ("a b", Some(characters("a b"))),
             ("a/b", Some(characters("a/b"))),
@@ -110,11 +97,7 @@ mod tests {
             ("Az09._-", None),
         ];
         for (name, refusal) in cases {
-            assert_eq!(
-                check_topic_name(name).err().map(|error| error.to_string()),
-                refusal,
-                "name {name:?}"
-            );
+            assert_eq!(check_topic_name(name).err().map(|error| error.to_string()), refusal, "name {name:?}");
         }
     }
 

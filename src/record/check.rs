@@ -124,6 +124,11 @@ enum Stage {
 }
 
 impl DeepCheck {
+    /// The codec that the batch's header names; `None` where there is no such codec.
+    pub fn compression(&self) -> Option<Compression> {
+        self.header.attributes.compression()
+    }
+
     /// Makes the checks that need the header alone. `records` is the whole `records` field of the request for one partition.
     ///
     /// # Errors
@@ -474,7 +479,7 @@ mod tests {
             ("one more", |b| set_count(b, 11), Invalidity::Record.into()),
             ("one less", |b| set_count(b, 9), Invalidity::Record.into()),
             ("2^31-1 records", |b| set_count(b, i32::MAX), Invalidity::Count.into()),
-            ("control", set_control, Invalidity::Control.into()),
+            ("control", |bytes| set_control(bytes), Invalidity::Control.into()),
             ("no sequence", |b| set(b, PRODUCER_ID_AT, &9_i64.to_be_bytes()), Invalidity::Sequence.into()),
             ("codec 5", |b| set(b, ATTRIBUTES_AT + 1, &[5]), BatchError::Undecodable),
             ("codec 7", |b| set(b, ATTRIBUTES_AT + 1, &[7]), BatchError::Undecodable),
@@ -495,7 +500,7 @@ mod tests {
         stamp_crc(bytes);
     }
 
-    fn set_control(bytes: &mut Vec<u8>) {
+    fn set_control(bytes: &mut [u8]) {
         bytes[ATTRIBUTES_AT + 1] |= 0x20;
         stamp_crc(bytes);
     }

@@ -1,6 +1,6 @@
 //! Decompression in bounded memory, piece by piece, into the check of records.
 //!
-//! Memory for one batch: gzip 32 KiB and 1 MiB of output, snappy one block (at most [`SNAPPY_BLOCK_BYTES_MAX`]), lz4 one
+//! Memory for one batch: gzip 32 KiB and 1 MiB of output, snappy one block (at most `SNAPPY_BLOCK_BYTES_MAX`), lz4 one
 //! block (at most 4 MiB, by its format), zstd the window that the frame asks for (at most 128 MiB, the default limit of
 //! Kafka's own library; 2 MiB at the default level).
 
@@ -8,7 +8,7 @@ use std::io::Write;
 
 use zstd::stream::raw::Operation;
 
-use crate::record::batch_error::{BatchError, Invalidity};
+use crate::record::batch_error::BatchError;
 use crate::record::check::RecordTally;
 use crate::record::compression::Compression;
 use crate::record::record_stream::RecordStream;
@@ -103,11 +103,7 @@ impl Decompressor {
     pub(in crate::record) fn finish(&mut self, tally: &mut RecordTally) -> Result<(), BatchError> {
         match &mut self.codec {
             Codec::Gzip(decoder) => {
-                // A stream that ends too early is Kafka's "premature EOF", the one such case that is no codec error.
-                decoder.try_finish().map_err(|error| match error.kind() {
-                    std::io::ErrorKind::UnexpectedEof => BatchError::Invalid(Invalidity::Record),
-                    _ => BatchError::Undecodable,
-                })?;
+                decoder.try_finish().map_err(|_| BatchError::Undecodable)?;
                 self.records.feed(decoder.get_ref(), tally)?;
             }
             Codec::Snappy(_) => {}

@@ -1,5 +1,5 @@
 //! A data directory belongs to one server at a time.
-#![allow(clippy::disallowed_types)] // std's file lock; taken before any core runs
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // std's file lock; taken before any core runs
 
 use std::fs::{File, TryLockError, create_dir_all};
 use std::io;

@@ -64,28 +64,34 @@ impl UringFile {
 
     /// See [`crate::ring::io::File::write_at`].
     ///
-    /// Small writes are plain calls: ext4 hands each buffered write of a ring to a worker, at twice the CPU. A plain call
-    /// waits when the kernel throttles whoever dirties pages faster than the disk takes them. So after a call that took
-    /// longer than [`SLOW_WRITE_NS`], writes go through the ring for [`THROTTLED_NS`]: then a worker waits, not the core.
+    /// Writes are plain calls in slices: ext4 hands each buffered write of a ring to a worker, at twice the CPU, and the
+    /// worker finds the bytes gone from the core's cache. A plain call waits when the kernel throttles whoever dirties
+    /// pages faster than the disk takes them. So after a slice that took longer than [`SLOW_WRITE_NS`], writes go through
+    /// the ring for [`THROTTLED_NS`]: then a worker waits, not the core.
     pub(in crate::ring) async fn write_at(&self, mut buffer: Buffer, position_bytes: u64) -> (io::Result<()>, Buffer) {
         let mut written = 0;
-        if buffer.len() <= INLINE_BYTES_MAX && self.ring.has(RingMask::INLINE_WRITE) {
+        let mut left_of_turn = TURN_BYTES_MAX;
+        while written < buffer.len() && self.writes_inline() {
+            if left_of_turn == 0 {
+                // The other connections have their turn; the first slices were written at once, as promised for small writes.
+                self.io.yield_now().await;
+                left_of_turn = TURN_BYTES_MAX;
+                continue;
+            }
+            let slice = &buffer[written..buffer.len().min(written + INLINE_BYTES_MAX.min(left_of_turn))];
             let before = self.io.now();
-            if before >= self.ring.writes_throttled_until.get() {
-                while written < buffer.len() {
-                    let at = position_bytes + written as u64;
-                    match syscall::write_at(self.descriptor.fd(), &buffer[written..], at) {
-                        Ok(0) => return (Err(io::Error::from(io::ErrorKind::WriteZero)), buffer),
-                        Ok(count) => written += count,
-                        Err(error) => return (Err(error), buffer),
-                    }
+            match syscall::write_at(self.descriptor.fd(), slice, position_bytes + written as u64) {
+                Ok(0) => return (Err(io::Error::from(io::ErrorKind::WriteZero)), buffer),
+                Ok(count) => {
+                    written += count;
+                    left_of_turn -= count;
                 }
-                let after = self.io.now();
-                if after.since(before) > SLOW_WRITE_NS {
-                    self.ring.writes_throttled_until.set(after.plus_us(THROTTLED_NS / 1000));
-                    tracing::debug!(elapsed_us = after.since(before) / 1000, "writes are slow: through the ring");
-                }
-                return (Ok(()), buffer);
+                Err(error) => return (Err(error), buffer),
+            }
+            let after = self.io.now();
+            if after.since(before) > SLOW_WRITE_NS {
+                self.ring.writes_throttled_until.set(after.plus_us(THROTTLED_NS / 1000));
+                tracing::debug!(elapsed_us = after.since(before) / 1000, "writes are slow: through the ring");
             }
         }
         while written < buffer.len() {
@@ -101,6 +107,10 @@ impl UringFile {
             }
         }
         (Ok(()), buffer)
+    }
+
+    fn writes_inline(&self) -> bool {
+        self.ring.has(RingMask::INLINE_WRITE) && self.io.now() >= self.ring.writes_throttled_until.get()
     }
 
     pub(in crate::ring) async fn sync_data(&self) -> io::Result<()> {
@@ -140,8 +150,11 @@ fn is_transient(error: &io::Error) -> bool {
 
 /// Up to here a read or write in the page cache is cheaper at once (14 us for 64 KiB) than through the ring.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
-const SLOW_WRITE_NS: u64 = 2_000_000;
-const THROTTLED_NS: u64 = 1_000_000_000;
+const SLOW_WRITE_NS: u64 = 5_000_000;
+/// Short, as a call may also have been slow because something else had the CPU.
+const THROTTLED_NS: u64 = 100_000_000;
+/// Bytes of one write before the core's other tasks have their turn.
+const TURN_BYTES_MAX: usize = 256 * 1024;
 
 #[cfg(test)]
 mod tests {

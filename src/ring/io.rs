@@ -73,11 +73,6 @@ impl Io {
         Self { core: Rc::new(core) }
     }
 
-    #[cfg(any(test, feature = "sim"))]
-    pub(in crate::ring) fn driver(&self) -> &Driver {
-        &self.core.driver
-    }
-
     pub(in crate::ring) fn timers(&self) -> &Timers {
         &self.core.timers
     }
@@ -270,7 +265,7 @@ impl Io {
         }
     }
 
-    /// Tells core `core` of this process that there is mail: tasks there that wait in [`Io::poll_notified`] are polled.
+    /// Tells core `core` of this process that there is mail: tasks there that wait in [`Io::note_notified`] are polled.
     /// Never blocks; notices sent before the other core looks are one.
     pub fn notify(&self, core: usize) {
         drive!(&self.core.driver, Driver, driver => driver.notify(self, core));

@@ -3,7 +3,7 @@
 //! A core never waits for a disk here. A range that is not in the page cache is moved into a pipe by the ring (its
 //! workers wait), and from the pipe to the socket by the core. Measured against the other ways in `tuning/`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Poll, ready};
@@ -26,6 +26,8 @@ pub(in crate::ring) struct Sender {
     socket: Rc<Descriptor>,
     /// A poll in flight: the socket was full.
     writable: RefCell<Option<Operation>>,
+    /// The socket holds short segments back.
+    corked: Cell<bool>,
 }
 
 /// A cold piece of the first part of a [`SendQueue`], on its way. Dropped in the middle, its pipe is never used again.
@@ -48,7 +50,7 @@ enum Step {
 
 impl Sender {
     pub(in crate::ring) fn new(io: Io, ring: Rc<Ring>, socket: Rc<Descriptor>) -> Self {
-        Self { io, ring, socket, writable: RefCell::new(None) }
+        Self { io, ring, socket, writable: RefCell::new(None), corked: Cell::new(false) }
     }
 
     /// See [`crate::ring::io::Stream::poll_send`].
@@ -60,6 +62,9 @@ impl Sender {
                 return Poll::Pending;
             }
             ready!(self.poll_writable());
+            if let (Part::File { .. }, true) = (&queue.parts[0], queue.parts.len() > 1) {
+                self.cork(true)?;
+            }
             let step = match &queue.parts[0] {
                 Part::Bytes(_) => self.send_bytes(queue, budget),
                 Part::File { .. } => ready!(self.poll_send_file(queue, budget)),
@@ -77,7 +82,17 @@ impl Sender {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+        self.cork(false)?;
         Poll::Ready(Ok(()))
+    }
+
+    /// Holds a short last segment back until all parts are sent: sendfile has no flag to say that more follows, and the
+    /// few bytes behind a range of records would go out, and wake the client, on their own.
+    fn cork(&self, on: bool) -> io::Result<()> {
+        if self.corked.replace(on) == on {
+            return Ok(());
+        }
+        syscall::set_cork(self.socket.fd(), on)
     }
 
     fn poll_writable(&self) -> Poll<()> {

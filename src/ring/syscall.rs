@@ -196,13 +196,19 @@ pub(in crate::ring) fn set_no_delay(fd: RawFd) -> io::Result<()> {
     set_option(fd, libc::TCP_NODELAY, (&raw const on).cast(), size_of::<libc::c_int>())
 }
 
+/// Holds segments that are not full back (for 200 ms at most), or lets them go.
+pub(in crate::ring) fn set_cork(fd: RawFd, on: bool) -> io::Result<()> {
+    let on = libc::c_int::from(on);
+    set_option(fd, libc::TCP_CORK, (&raw const on).cast(), size_of::<libc::c_int>())
+}
+
 /// Picks the congestion control of a connection by its name in the kernel.
 pub(in crate::ring) fn set_congestion(fd: RawFd, name: &str) -> io::Result<()> {
     set_option(fd, libc::TCP_CONGESTION, name.as_ptr().cast(), name.len())
 }
 
 fn set_option(fd: RawFd, option: i32, value: *const libc::c_void, len: usize) -> io::Result<()> {
-    // SAFETY: both callers pass `len` readable bytes that outlive the call.
+    // SAFETY: all callers pass `len` readable bytes that outlive the call.
     let result = unsafe { libc::setsockopt(fd, libc::IPPROTO_TCP, option, value, len as libc::socklen_t) };
     check(result as isize).map(|_| ())
 }

@@ -17,14 +17,14 @@ use crate::ring::dir_lock::{DirLock, LockError};
 use crate::ring::io::Io;
 use crate::ring::mailbox::{self, MailboxSeat};
 use crate::ring::mesh::{CoreMesh, CoreSeat, Notifier};
-use crate::ring::startup_check;
 use crate::ring::port::{BoundPort, bind_ports};
+use crate::ring::startup_check;
 use crate::server::core_main::{self, CoreBoot};
 use crate::server::data_dir::{self, DataDirError, DataDirs, LOCK_FILE};
-use crate::shard::core::ShardOptions;
 use crate::shard::error::StartError;
 use crate::shard::hosting::{self, Closed};
 use crate::shard::message::{Answer, Question};
+use crate::shard::options::ShardOptions;
 
 /// What the server was started with, resolved.
 #[derive(Clone, Debug)]
@@ -51,7 +51,9 @@ pub enum ServeError {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// A port is taken.
-    #[error("core {core} cannot listen on {address}: {source}; core i needs port + i: stop what uses it, or choose another --listen")]
+    #[error(
+        "core {core} cannot listen on {address}: {source}; core i needs port + i: stop what uses it, or choose another --listen"
+    )]
     Port {
         /// Index of the core.
         core: usize,
@@ -83,20 +85,18 @@ pub enum ServeError {
 /// Each in words that an operator can act on; nothing is left running.
 pub fn serve(mut options: ServerOptions, ready: impl FnOnce(), wait_for_stop: impl FnOnce()) -> Result<(), ServeError> {
     let cores = options.cpus.len();
-    let offered = startup_check::check(&options.ring, cores, OPEN_FILES_MIN).map_err(|lacks| {
-        ServeError::Machine(lacks.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-    })?;
+    let offered = startup_check::check(&options.ring, cores, OPEN_FILES_MIN)
+        .map_err(|lacks| ServeError::Machine(lacks.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))?;
     // Half of the descriptors for segments; connections have the rest.
     let open_files = usize::try_from(offered.open_files_max).unwrap_or(usize::MAX);
     options.shard.open_files_max = (open_files / 2 / cores.max(1)).clamp(OPEN_SEGMENTS_MIN, OPEN_SEGMENTS_MAX);
     // All ports and all locks first: a server that cannot have them changes nothing on the disk.
-    let ports = bind_ports(options.listen, options.cpus.len())
-        .map_err(|taken| ServeError::Port { core: taken.core, address: taken.address, source: taken.source })?;
-    let _locks = options
-        .data_dirs
-        .iter()
-        .map(|path| DirLock::take(path, LOCK_FILE))
-        .collect::<Result<Vec<_>, _>>()?;
+    let ports = bind_ports(options.listen, options.cpus.len()).map_err(|taken| ServeError::Port {
+        core: taken.core,
+        address: taken.address,
+        source: taken.source,
+    })?;
+    let _locks = options.data_dirs.iter().map(|path| DirLock::take(path, LOCK_FILE)).collect::<Result<Vec<_>, _>>()?;
     let dirs = prepare_data_dirs(&options)?;
     let stop = Arc::new(AtomicBool::new(false));
     let cores = start_cores(&options, &dirs, ports, &stop)?;
@@ -197,7 +197,9 @@ fn finish_data_dirs(options: &ServerOptions, dirs: DataDirs) -> Result<(), Serve
             // A directory whose checkpoints cannot be merged is left unclean: the next start scans it.
             match hosting::merge_checkpoints(&io, dir).await {
                 Ok(()) => data_dir::write_clean_marker(&io, dir).await?,
-                Err(error) => error!(dir = %dir.path.display(), %error, "the stop was not clean; the next start scans this directory"),
+                Err(error) => {
+                    error!(dir = %dir.path.display(), %error, "the stop was not clean; the next start scans this directory")
+                }
             }
         }
         Ok(())
@@ -230,7 +232,12 @@ fn start_cores(
         cores.notifiers.push(seat.notifier());
         let core = CoreThread {
             ring: CoreOptions { cpu: Some(*cpu), ..options.ring.clone() },
-            shard: ShardOptions { cluster_id: dirs.cluster_id.clone(), cluster_id_bytes: dirs.cluster_id_bytes, data_dirs: dirs.dirs.clone(), ..options.shard.clone() },
+            shard: ShardOptions {
+                cluster_id: dirs.cluster_id.clone(),
+                cluster_id_bytes: dirs.cluster_id_bytes,
+                data_dirs: dirs.dirs.clone(),
+                ..options.shard.clone()
+            },
             port,
             mailbox,
             clean: dirs.clean,

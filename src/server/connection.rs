@@ -12,7 +12,8 @@ use std::task::{Context, Poll, Waker};
 
 use tracing::{debug, info};
 
-use crate::api::dispatch::{self, Api, ConnectionState};
+use crate::api::context::{Api, ConnectionState};
+use crate::api::dispatch;
 use crate::api::reply::Outcome;
 use crate::ring::io::{Part, SendQueue, Stream, WakeAt};
 use crate::ring::timer::Nanos;
@@ -109,7 +110,9 @@ impl Connection {
         match self.frame_began_at.filter(|_| self.frames.holds_memory()) {
             None => self.frame_timer = None,
             Some(began_at) if io.now() >= began_at.plus_ms(FRAME_MS_MAX) => {
-                return Poll::Ready(Ended::Broken(format!("a request was not received whole within {FRAME_MS_MAX} ms")));
+                return Poll::Ready(Ended::Broken(format!(
+                    "a request was not received whole within {FRAME_MS_MAX} ms"
+                )));
             }
             Some(began_at) => {
                 self.frame_timer.get_or_insert_with(|| io.wake_at(began_at.plus_ms(FRAME_MS_MAX)));
@@ -134,12 +137,18 @@ impl Connection {
     fn poll(&mut self) -> Poll<Ended> {
         loop {
             self.read();
+            // Requests may lie received and not taken up: nothing will arrive that could wake the task for them.
+            let was_full = !self.has_room();
             self.poll_under_way();
-            let had_room = self.has_room();
             match self.stream.poll_send(&mut self.send_queue) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(Ended::Closed),
-                Poll::Pending => return self.pending_unless(!had_room && self.has_room()),
+                Poll::Pending => {
+                    if was_full && self.has_room() {
+                        self.shard.io().wake(self.shard.io().current_task());
+                    }
+                    return Poll::Pending;
+                }
             }
             if self.under_way.is_empty() && self.read_closed {
                 return Poll::Ready(self.ending.take().unwrap_or(Ended::Closed));
@@ -147,18 +156,10 @@ impl Connection {
             if self.under_way.is_empty() && self.shard.is_stopping() {
                 return Poll::Ready(Ended::Stopping);
             }
-            if had_room || !self.has_room() {
+            if !(was_full && self.has_room()) {
                 return Poll::Pending;
             }
         }
-    }
-
-    /// Room for requests opened while sending: read on in the next turn.
-    fn pending_unless(&self, read_on: bool) -> Poll<Ended> {
-        if read_on {
-            self.shard.io().wake(self.shard.io().current_task());
-        }
-        Poll::Pending
     }
 
     /// True while another request may be taken up.

@@ -8,15 +8,16 @@ use std::task::Poll;
 
 use tracing::{info, warn};
 
-use crate::api::dispatch::Api;
+use crate::api::context::Api;
 use crate::ring::io::{Io, Listener};
 use crate::ring::mailbox::MailboxSeat;
 use crate::server::listener::{self, Connections};
 use crate::shard::catalog_host::{self, CatalogHost};
-use crate::shard::core::{Shard, ShardOptions, StartState};
+use crate::shard::core::{Shard, StartState};
 use crate::shard::error::StartError;
 use crate::shard::hosting::{self, Closed};
 use crate::shard::message::{Answer, Question};
+use crate::shard::options::ShardOptions;
 
 /// What one core needs besides the world.
 pub struct CoreBoot {

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::ring::io::{Io, read_file, replace_file};
-use crate::shard::core::DataDir;
+use crate::shard::options::DataDir;
 use crate::wire::uuid::Uuid;
 
 /// The data directories of a server, ready to be used.
@@ -161,20 +161,25 @@ impl Meta {
     fn parse(path: &Path, text: &str) -> Result<Self, DataDirError> {
         let value = |key: &str| {
             let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-            lines.filter_map(|line| line.split_once('=')).find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())
+            lines
+                .filter_map(|line| line.split_once('='))
+                .find(|(name, _)| name.trim() == key)
+                .map(|(_, value)| value.trim())
         };
         let malformed = |reason| DataDirError::Malformed { path: path.to_path_buf(), reason };
         if value("version") != Some("1") {
             return Err(malformed("version is not 1"));
         }
         // A directory of Kafka's own has no such line: its format is the first.
-        let format: u32 = value("alluvium.format").unwrap_or("1").parse().map_err(|_| malformed("alluvium.format is no number"))?;
+        let format: u32 =
+            value("alluvium.format").unwrap_or("1").parse().map_err(|_| malformed("alluvium.format is no number"))?;
         if format > FORMAT {
             let path = path.parent().unwrap_or(path).to_path_buf();
             return Err(DataDirError::Newer { path, found: format, known: FORMAT });
         }
         let cluster_id = value("cluster.id").ok_or_else(|| malformed("cluster.id is missing"))?.to_string();
-        let node_id = value("node.id").and_then(|text| text.parse().ok()).ok_or_else(|| malformed("node.id is missing"))?;
+        let node_id =
+            value("node.id").and_then(|text| text.parse().ok()).ok_or_else(|| malformed("node.id is missing"))?;
         let directory_id = value("directory.id").and_then(Uuid::from_base64);
         let directory_id = directory_id.ok_or_else(|| malformed("directory.id is missing"))?;
         Ok(Self { cluster_id, node_id, directory_id })

@@ -46,7 +46,9 @@ pub struct Frame {
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The length field is negative, zero or over the limit; or the peer speaks HTTP or TLS.
-    #[error("frame of {len_bytes} bytes ({hint}); frames here have 1 to {len_bytes_max} bytes (socket.request.max.bytes)")]
+    #[error(
+        "frame of {len_bytes} bytes ({hint}); frames here have 1 to {len_bytes_max} bytes (socket.request.max.bytes)"
+    )]
     Length {
         /// The length as read.
         len_bytes: i32,
@@ -69,7 +71,14 @@ pub enum FrameError {
 impl FrameReader {
     /// A reader at the start of a stream.
     pub fn new(io: Io, memory: Rc<MemoryBudget>, frame_bytes_max: u32) -> Self {
-        Self { io, memory, frame_bytes_max, chunk: None, state: State::Length { bytes: [0; LENGTH_BYTES], have: 0 }, waiting: None }
+        Self {
+            io,
+            memory,
+            frame_bytes_max,
+            chunk: None,
+            state: State::Length { bytes: [0; LENGTH_BYTES], have: 0 },
+            waiting: None,
+        }
     }
 
     /// True in the middle of a frame: something of it was read, something is missing.

@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use tracing::warn;
 
-use crate::api::dispatch::Api;
+use crate::api::context::Api;
 use crate::ring::io::{Listener, Stream};
 use crate::ring::task::WaitList;
 use crate::server::connection;

@@ -14,7 +14,7 @@ use tracing::{error, warn};
 
 use crate::log::error::AppendError;
 use crate::log::layout;
-use crate::log::plan::{Append, AppendPlan, Committed, RollPlan, Truncate};
+use crate::log::plan::{Append, AppendPlan, Committed, IndexWrite, RollPlan, Truncate};
 use crate::record::check::CheckedBatch;
 use crate::record::offset::Offset;
 use crate::ring::buffer::Buffer;
@@ -22,7 +22,8 @@ use crate::ring::io::{Io, OpenHow};
 use crate::shard::core::Shard;
 use crate::shard::error::AppendFailure;
 use crate::shard::files::FileKind;
-use crate::shard::partition::{Durability, Partition};
+use crate::shard::partition::Partition;
+use crate::shard::topic_limits::Durability;
 
 /// An append that has its offsets.
 pub struct Appended {
@@ -93,13 +94,17 @@ pub async fn start(
         last_offset: plan.last_offset,
         log_append_time_ms: plan.log_append_time,
     };
-    partition.writes_under_way.set(partition.writes_under_way.get() + 1);
-    let mut write = Box::pin(write(shard.clone(), partition.clone(), records, plan, state));
-    // A small write is done by this one poll; a large one goes on as a task of its own.
-    if write.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-        shard.io().spawn(write);
-    }
+    partition.begin_write();
+    start_detached(shard.io(), write(shard.clone(), partition.clone(), records, plan, state));
     Ok(appended)
+}
+
+/// Polls `future` once at once, which is all that a small write needs; what is left goes on as a task of its own.
+fn start_detached(io: &Io, future: impl Future<Output = ()> + 'static) {
+    let mut future = Box::pin(future);
+    if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        io.spawn(future);
+    }
 }
 
 impl Appended {
@@ -173,13 +178,14 @@ async fn write(
     let written = match shard.files().get(partition.id(), plan.segment, FileKind::Log) {
         Some(file) => file.write_at(records, plan.position_bytes).await.0,
         None => {
-            match shard.files().open(shard.io(), partition.folder(), partition.id(), plan.segment, FileKind::Log).await {
+            match shard.files().open(shard.io(), partition.folder(), partition.id(), plan.segment, FileKind::Log).await
+            {
                 Ok(file) => file.write_at(records, plan.position_bytes).await.0,
                 Err(error) => Err(error),
             }
         }
     };
-    partition.writes_under_way.set(partition.writes_under_way.get() - 1);
+    partition.end_write(shard.io());
     match written {
         Ok(()) => {
             let committed = partition.log().borrow_mut().commit_append(&plan);
@@ -196,11 +202,12 @@ async fn write(
             if partition.log().borrow().epoch_checkpoint_is_due() {
                 shard.io().spawn(write_epochs(shard.clone(), partition.clone()));
             }
+            let entries = partition.log().borrow_mut().take_index_writes();
+            if !entries.is_empty() {
+                start_detached(shard.io(), write_entries(shard.clone(), partition.clone(), entries));
+            }
         }
         Err(error) => fail(&shard, &partition, &plan, &state, &error),
-    }
-    if partition.writes_under_way.get() == 0 {
-        shard.io().wake_all(partition.drained());
     }
     if state.get() != WriteState::Written {
         shard.io().wake_all(partition.progress());
@@ -241,21 +248,19 @@ async fn write_epochs(shard: Rc<Shard>, partition: Rc<Partition>) {
     }
 }
 
+/// Full blocks of the index: derived too.
+async fn write_entries(shard: Rc<Shard>, partition: Rc<Partition>, entries: Vec<IndexWrite>) {
+    if let Err(error) = shard.write_index(&partition, entries).await {
+        warn!(topic = partition.topic(), partition = partition.id().partition, %error, "an index could not be written; lookups walk the log, and the next start makes it anew");
+    }
+}
+
 /// Cuts the segment back to what is committed, once no write is under way, and lets appends go on.
 async fn repair(shard: Rc<Shard>, partition: Rc<Partition>, truncate: Truncate) {
-    poll_fn(|_| {
-        if partition.writes_under_way.get() == 0 {
-            return Poll::Ready(());
-        }
-        partition.drained().wait(shard.io().current_task());
-        Poll::Pending
-    })
-    .await;
+    partition.wait_drained(shard.io()).await;
     let cut = async {
-        let file = shard
-            .files()
-            .open(shard.io(), partition.folder(), partition.id(), truncate.segment, FileKind::Log)
-            .await?;
+        let file =
+            shard.files().open(shard.io(), partition.folder(), partition.id(), truncate.segment, FileKind::Log).await?;
         file.set_len(truncate.position_bytes).await?;
         for segment in &truncate.remove {
             shard.files().forget_segment(partition.id(), *segment);
@@ -287,7 +292,10 @@ async fn roll(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> R
     let (told, shard_of_task, partition_of_task) = (outcome.clone(), shard.clone(), partition.clone());
     let waiter = shard.io().current_task();
     shard.io().spawn(async move {
+        // Counts as a write: whoever cuts the log back or closes the folder waits for it.
+        partition_of_task.begin_write();
         let rolled = open_segment(&shard_of_task, &partition_of_task, roll).await;
+        partition_of_task.end_write(shard_of_task.io());
         if let Err(error) = &rolled {
             warn!(topic = partition_of_task.topic(), partition = partition_of_task.id().partition, %error,
                 "the next segment could not be opened; the append is refused");
@@ -305,7 +313,8 @@ async fn roll(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> R
 async fn open_segment(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> io::Result<()> {
     let io = shard.io();
     let log = io.open(&layout::segment_path(partition.folder(), roll.segment), OpenHow::CreateOrTruncate).await?;
-    let index = io.open(&layout::offset_index_path(partition.folder(), roll.segment), OpenHow::CreateOrTruncate).await?;
+    let index =
+        io.open(&layout::offset_index_path(partition.folder(), roll.segment), OpenHow::CreateOrTruncate).await?;
     if partition.durability() == Durability::Segment {
         // The entry is durable before anything in the file is acknowledged.
         io.sync_dir(partition.folder()).await?;

@@ -71,7 +71,8 @@ impl CatalogHost {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(failed(&path, error)),
         };
-        let replayed = catalog_file::replay(&bytes).map_err(|source| StartError::Catalog { path: path.clone(), source })?;
+        let replayed =
+            catalog_file::replay(&bytes).map_err(|source| StartError::Catalog { path: path.clone(), source })?;
         let mut end_bytes = replayed.valid_bytes;
         if end_bytes == 0 {
             let image = catalog_file::image(&replayed.catalog);
@@ -114,7 +115,7 @@ impl CatalogHost {
         Ok(())
     }
 
-    /// Makes one change; see [`propose`].
+    /// Makes one change; see [`Shard::propose`].
     async fn change(&self, shard: &Rc<Shard>, command: Command, validate_only: bool) -> Result<Changed, ProposeError> {
         if self.changes.borrow().len() >= CHANGES_MAX {
             return Err(ProposeError::Busy);
@@ -307,7 +308,12 @@ impl Shard {
             let block = match self.catalog_host() {
                 Some(host) => host.producer_ids(self, CONTROLLER).await?,
                 None => {
-                    match self.mailbox().call(CONTROLLER, Question::ProducerIds).await.map_err(|_| ProposeError::Stopping)? {
+                    match self
+                        .mailbox()
+                        .call(CONTROLLER, Question::ProducerIds)
+                        .await
+                        .map_err(|_| ProposeError::Stopping)?
+                    {
                         Answer::ProducerIds(block) => block?,
                         Answer::Proposed(_) | Answer::Taken => unreachable!("a block is answered as one"),
                     }

@@ -10,9 +10,11 @@ use std::rc::Rc;
 
 use tracing::error;
 
+use crate::record::offset::Offset;
 use crate::shard::core::Shard;
 use crate::shard::files::FileKind;
-use crate::shard::partition::{Durability, Partition};
+use crate::shard::partition::Partition;
+use crate::shard::topic_limits::Durability;
 
 /// Partitions of one core that wait for a sync.
 #[derive(Default)]
@@ -30,8 +32,29 @@ impl DurabilityStage {
             if partition.log().borrow_mut().durable(written) {
                 shard.io().wake_all(partition.progress());
             }
+            self.flush_as_configured(shard, partition, written);
             return;
         }
+        self.queue_sync(shard, partition);
+    }
+
+    /// Under `os`, Kafka's `flush.messages` and `flush.ms` have the background sync what nobody waits for.
+    fn flush_as_configured(&self, shard: &Rc<Shard>, partition: &Rc<Partition>, written: Offset) {
+        let limits = partition.limits();
+        let unflushed = u64::try_from(written.since(partition.recovery_point())).unwrap_or(0);
+        if unflushed >= limits.flush_messages {
+            self.queue_sync(shard, partition);
+        } else if limits.flush_ms < FLUSH_MS_NEVER && !partition.flush_timer_set.replace(true) {
+            let (shard, partition) = (shard.clone(), partition.clone());
+            shard.io().clone().spawn(async move {
+                shard.io().sleep_ms(limits.flush_ms).await;
+                partition.flush_timer_set.set(false);
+                shard.durability().queue_sync(&shard, &partition);
+            });
+        }
+    }
+
+    fn queue_sync(&self, shard: &Rc<Shard>, partition: &Rc<Partition>) {
         if partition.sync_queued.replace(true) {
             return;
         }
@@ -71,12 +94,15 @@ impl DurabilityStage {
     }
 
     async fn sync(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<bool> {
-        let Some(target) = partition.log().borrow().sync_target() else { return Ok(false) };
+        let Some(target) = partition.log().borrow().sync_target() else {
+            // Under `os` all that is written counts as durable: what is not on disk yet is behind the recovery point.
+            let end = partition.log().borrow().offsets().written;
+            sync_from_recovery_point(shard, partition, end).await?;
+            return Ok(false);
+        };
         for segment in &target.segments {
-            let file = shard
-                .files()
-                .open(shard.io(), partition.folder(), partition.id(), *segment, FileKind::Log)
-                .await?;
+            let file =
+                shard.files().open(shard.io(), partition.folder(), partition.id(), *segment, FileKind::Log).await?;
             file.sync_data().await?;
         }
         if !partition.is_online() {
@@ -87,5 +113,31 @@ impl DurabilityStage {
     }
 }
 
+/// Syncs every segment that may have bytes past the recovery point, and moves that to `end`.
+pub(in crate::shard) async fn sync_from_recovery_point(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    end: Offset,
+) -> io::Result<()> {
+    let from = partition.recovery_point();
+    if from >= end {
+        return Ok(());
+    }
+    let segments: Vec<_> = {
+        let log = partition.log().borrow();
+        let segments = log.segments();
+        let first = segments.partition_point(|segment| segment.base_offset() <= from).saturating_sub(1);
+        segments[first..].iter().map(|segment| segment.id()).filter(|segment| segment.base_offset() < end).collect()
+    };
+    for segment in segments {
+        let file = shard.files().open(shard.io(), partition.folder(), partition.id(), segment, FileKind::Log).await?;
+        file.sync_data().await?;
+    }
+    partition.set_recovery_point(end);
+    Ok(())
+}
+
+/// Kafka's default of flush.ms: for all that it matters, never.
+const FLUSH_MS_NEVER: u64 = i64::MAX as u64;
 /// Syncs of one core at once: the ring's bounded workers are four, and lookups need some of them.
 const SYNCS_AT_ONCE_MAX: usize = 2;

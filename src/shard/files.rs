@@ -36,8 +36,7 @@ pub struct FileCache {
 impl FileCache {
     /// An empty cache. The seeds of its hashes come from `io`, so that a simulation repeats.
     pub fn new(io: &Io, count_max: usize) -> Self {
-        let seeds =
-            RandomState::with_seeds(io.random_u64(), io.random_u64(), io.random_u64(), io.random_u64());
+        let seeds = RandomState::with_seeds(io.random_u64(), io.random_u64(), io.random_u64(), io.random_u64());
         let count_max = NonZeroUsize::new(count_max).unwrap_or(NonZeroUsize::MIN);
         Self { handles: RefCell::new(LruCache::with_hasher(count_max, seeds)) }
     }

@@ -21,9 +21,12 @@ use crate::log::recovery_point::{self, PartitionOffsets};
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{Io, read_file, replace_file};
-use crate::shard::core::{DataDir, Shard};
+use crate::shard::core::Shard;
+use crate::shard::durability::sync_from_recovery_point;
 use crate::shard::files::FileKind;
-use crate::shard::partition::{Durability, Partition};
+use crate::shard::options::DataDir;
+use crate::shard::partition::Partition;
+use crate::shard::topic_limits::Durability;
 use crate::shard::topic_limits::TopicLimits;
 
 /// Takes a snapshot of the catalog: opens what it newly places here, then shows it, then lets go of what it takes away.
@@ -50,7 +53,8 @@ pub async fn take(shard: &Rc<Shard>, snapshot: Snapshot) {
         let elapsed_ms = shard.io().now().since(began_at) / 1_000_000;
         info!(core = shard.core_index(), partitions = opened, elapsed_ms, "partitions opened");
     }
-    let gone: Vec<Rc<Partition>> = shard.partitions().into_iter().filter(|p| !is_placed_here(shard, &snapshot, p.id())).collect();
+    let gone: Vec<Rc<Partition>> =
+        shard.partitions().into_iter().filter(|p| !is_placed_here(shard, &snapshot, p.id())).collect();
     for partition in shard.partitions() {
         apply_configs(shard, &snapshot, &partition);
     }
@@ -166,6 +170,8 @@ fn with_suffix(io: &Io, folder: &Path, suffix: &str) -> PathBuf {
 /// Removes a deleted topic's partition: renamed at once, its files later and paced.
 async fn remove(shard: &Rc<Shard>, partition: &Rc<Partition>) {
     let io = shard.io();
+    // A roll would make its file in whatever folder has the name by then.
+    partition.wait_drained(io).await;
     let doomed = with_suffix(io, partition.folder(), "delete");
     if let Err(error) = io.rename(partition.folder(), &doomed).await {
         warn!(topic = partition.topic(), folder = %partition.folder().display(), %error, "a deleted partition's folder could not be renamed; it is set aside when the name is used again");
@@ -206,10 +212,10 @@ pub async fn sweep(shard: Rc<Shard>) {
         for entry in entries.into_iter().filter(|entry| entry.is_dir) {
             match layout::PartitionFolder::parse(&entry.name) {
                 layout::PartitionFolder::Deleted => remove_folder(shard.io(), &dir.path.join(&entry.name)).await,
-                layout::PartitionFolder::Partition { topic, partition } => {
-                    if shard.snapshot().partition(&topic, partition).is_none() {
-                        warn!(dir = %dir.path.display(), folder = entry.name, "no topic owns this folder; it is left alone");
-                    }
+                layout::PartitionFolder::Partition { topic, partition }
+                    if shard.snapshot().partition(&topic, partition).is_none() =>
+                {
+                    warn!(dir = %dir.path.display(), folder = entry.name, "no topic owns this folder; it is left alone");
                 }
                 _ => {}
             }
@@ -223,7 +229,9 @@ pub async fn load_recovery_points(io: &Io, dir: &DataDir) -> PartitionOffsets {
     let Ok(entries) = io.read_dir(&dir.path).await else { return points };
     for entry in entries.iter().filter(|entry| is_recovery_checkpoint(&entry.name)) {
         let path = dir.path.join(&entry.name);
-        let parsed = read_file(io, &path, CHECKPOINT_BYTES_MAX).await.map(|bytes| recovery_point::parse(&String::from_utf8_lossy(&bytes)));
+        let parsed = read_file(io, &path, CHECKPOINT_BYTES_MAX)
+            .await
+            .map(|bytes| recovery_point::parse(&String::from_utf8_lossy(&bytes)));
         match parsed {
             // Two cores may have had a partition one after the other: what was durable then is so now.
             Ok(Some(found)) => {
@@ -232,8 +240,12 @@ pub async fn load_recovery_points(io: &Io, dir: &DataDir) -> PartitionOffsets {
                     *known = offset.max(*known);
                 }
             }
-            Ok(None) => warn!(path = %path.display(), "a checkpoint makes no sense; its logs are scanned from their start"),
-            Err(error) => warn!(path = %path.display(), %error, "a checkpoint could not be read; its logs are scanned from their start"),
+            Ok(None) => {
+                warn!(path = %path.display(), "a checkpoint makes no sense; its logs are scanned from their start")
+            }
+            Err(error) => {
+                warn!(path = %path.display(), %error, "a checkpoint could not be read; its logs are scanned from their start")
+            }
         }
     }
     points
@@ -247,7 +259,17 @@ fn is_recovery_checkpoint(name: &str) -> bool {
 pub async fn keep_checkpoints(shard: Rc<Shard>) {
     while !shard.is_stopping() {
         shard.io().sleep_ms(CHECKPOINT_INTERVAL_MS).await;
+        forget_idle_producers(&shard);
         write_checkpoints(&shard).await;
+    }
+}
+
+/// Producers that wrote nothing for `producer.id.expiration.ms` are forgotten, as in Kafka.
+fn forget_idle_producers(shard: &Shard) {
+    let expiration_ms = i64::from(shard.options().broker_config.producer_id_expiration_ms());
+    let now_ms = shard.io().wall_ms();
+    for partition in shard.partitions() {
+        partition.log().borrow_mut().expire_producers(now_ms, expiration_ms);
     }
 }
 
@@ -312,14 +334,7 @@ pub async fn close_all(shard: &Rc<Shard>) -> Closed {
 }
 
 async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<Closed> {
-    poll_fn(|_| {
-        if partition.writes_under_way.get() == 0 {
-            return Poll::Ready(());
-        }
-        partition.drained().wait(shard.io().current_task());
-        Poll::Pending
-    })
-    .await;
+    partition.wait_drained(shard.io()).await;
     if !partition.is_online() {
         // Nobody knows what its last write or sync left.
         return Ok(Closed::WithGaps);
@@ -330,26 +345,6 @@ async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<Close
     shard.write_index(partition, writes).await?;
     shard.write_epochs(partition).await?;
     Ok(Closed::Cleanly)
-}
-
-/// Syncs every segment that may have bytes past the recovery point, and moves that to `end`.
-async fn sync_from_recovery_point(shard: &Rc<Shard>, partition: &Rc<Partition>, end: Offset) -> io::Result<()> {
-    let from = partition.recovery_point();
-    if from >= end {
-        return Ok(());
-    }
-    let segments: Vec<_> = {
-        let log = partition.log().borrow();
-        let segments = log.segments();
-        let first = segments.partition_point(|segment| segment.base_offset() <= from).saturating_sub(1);
-        segments[first..].iter().map(|segment| segment.id()).filter(|segment| segment.base_offset() < end).collect()
-    };
-    for segment in segments {
-        let file = shard.files().open(shard.io(), partition.folder(), partition.id(), segment, FileKind::Log).await?;
-        file.sync_data().await?;
-    }
-    partition.set_recovery_point(end);
-    Ok(())
 }
 
 impl Shard {

@@ -13,6 +13,7 @@ pub mod files;
 pub mod hosting;
 pub mod memory;
 pub mod message;
+pub mod options;
 pub mod partition;
 pub mod read;
 pub mod router;

@@ -2,23 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::task::Poll;
 
 use crate::log::partition_log::PartitionLog;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
-use crate::shard::topic_limits::TopicLimits;
-
-/// When an append counts as safe, and may be acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// After fdatasync of the segment; many appends share one.
-    Segment,
-    /// As soon as the page cache has it: a crash of the machine may lose it.
-    Os,
-}
+use crate::shard::topic_limits::{Durability, TopicLimits};
 
 /// A partition that this core leads. No borrow of `log` lives across an await.
 pub struct Partition {
@@ -40,8 +33,10 @@ pub struct Partition {
     truncations: RefCell<VecDeque<(u64, Offset)>>,
     /// Polled when no write is under way.
     drained: WaitList,
-    /// Writes handed to the ring and not completed.
-    pub(in crate::shard) writes_under_way: Cell<u32>,
+    /// Writes and rolls that were begun and have not ended.
+    writes_under_way: Cell<u32>,
+    /// A sync by `flush.ms` is to come.
+    pub(in crate::shard) flush_timer_set: Cell<bool>,
     /// This partition is queued for a sync, or in one.
     pub(in crate::shard) sync_queued: Cell<bool>,
 }
@@ -63,6 +58,7 @@ impl Partition {
             truncations: RefCell::new(VecDeque::new()),
             drained: WaitList::default(),
             writes_under_way: Cell::new(0),
+            flush_timer_set: Cell::new(false),
             sync_queued: Cell::new(false),
         }
     }
@@ -155,9 +151,28 @@ impl Partition {
         io.wake_all(&self.admission);
     }
 
-    /// Who waits for the writes under way.
-    pub(in crate::shard) fn drained(&self) -> &WaitList {
-        &self.drained
+    pub(in crate::shard) fn begin_write(&self) {
+        self.writes_under_way.set(self.writes_under_way.get() + 1);
+    }
+
+    pub(in crate::shard) fn end_write(&self, io: &Io) {
+        assert!(self.writes_under_way.get() > 0, "a write ended that was not begun");
+        self.writes_under_way.set(self.writes_under_way.get() - 1);
+        if self.writes_under_way.get() == 0 {
+            io.wake_all(&self.drained);
+        }
+    }
+
+    /// Waits until no write and no roll is under way.
+    pub(in crate::shard) async fn wait_drained(&self, io: &Io) {
+        poll_fn(|_| {
+            if self.writes_under_way.get() == 0 {
+                return Poll::Ready(());
+            }
+            self.drained.wait(io.current_task());
+            Poll::Pending
+        })
+        .await;
     }
 
     /// How many truncations there were.

@@ -35,7 +35,8 @@ pub async fn locate(
     if !partition.is_online() {
         return Err(ReadFailure::Offline);
     }
-    let mut lookup = partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, ReadBound::HighWatermark)?;
+    let mut lookup =
+        partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, ReadBound::HighWatermark)?;
     loop {
         let (segment, kind, position_bytes, len_bytes) = match lookup.step() {
             LookupStep::Empty => return Ok(None),

@@ -4,8 +4,16 @@ use crate::control::topic::ConfigOverrides;
 use crate::control::topic_config::{self, TimestampType};
 use crate::log::partition_log::LogConfig;
 use crate::record::check::AppendLimits;
-use crate::shard::core::ShardOptions;
-use crate::shard::partition::Durability;
+use crate::shard::options::ShardOptions;
+
+/// When an append counts as safe, and may be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// After fdatasync of the segment; many appends share one.
+    Segment,
+    /// As soon as the page cache has it: a crash of the machine may lose it.
+    Os,
+}
 
 /// The configs of one topic as its partitions use them.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +24,10 @@ pub struct TopicLimits {
     pub append: AppendLimits,
     /// When an append is safe.
     pub durability: Durability,
+    /// `flush.messages`: under `os`, this many records without a sync are synced in the background.
+    pub flush_messages: u64,
+    /// `flush.ms`: under `os`, a record is synced in the background by then.
+    pub flush_ms: u64,
     /// `file.delete.delay.ms`
     pub file_delete_delay_ms: u64,
 }
@@ -42,9 +54,13 @@ impl TopicLimits {
                 now_ms: 0,
             },
             durability: match config.durability {
+                // Kafka syncs each append before its answer then: so do we.
+                topic_config::Durability::Os if config.flush_messages <= 1 => Durability::Segment,
                 topic_config::Durability::Os => Durability::Os,
                 topic_config::Durability::Segment => Durability::Segment,
             },
+            flush_messages: config.flush_messages,
+            flush_ms: config.flush_ms,
             file_delete_delay_ms: config.file_delete_delay_ms,
         }
     }

@@ -1,0 +1,62 @@
+//! What every core of a server was started with.
+
+use std::path::PathBuf;
+
+use crate::control::broker_config::BrokerConfig;
+
+/// What a core was started with. The same on all cores.
+#[derive(Clone, Debug)]
+pub struct ShardOptions {
+    /// `--node-id`: the machine.
+    pub node_id: i32,
+    /// Cores that serve.
+    pub core_count: u32,
+    /// Made once, when the first data directory was.
+    pub cluster_id: String,
+    /// The same as 16 bytes, where it is a uuid as Kafka's are.
+    pub cluster_id_bytes: [u8; 16],
+    /// `--clamp-replication`: a replication factor above the machines there are is made 1.
+    pub clamp_replication: bool,
+    /// Where clients reach each core, by core index.
+    pub brokers: Vec<BrokerAddress>,
+    /// The data directories, in the order of the command line.
+    pub data_dirs: Vec<DataDir>,
+    /// Kafka's broker configs, with `--set` applied.
+    pub broker_config: BrokerConfig,
+    /// Memory for frames of this core, in bytes.
+    pub frame_memory_bytes: usize,
+    /// Open segment files of this core at most.
+    pub open_files_max: usize,
+    /// `socket.request.max.bytes`.
+    pub request_bytes_max: u32,
+    /// `connections.max.idle.ms`.
+    pub connection_idle_ms_max: u64,
+    /// This core's share of `max.connections`.
+    pub connections_max: usize,
+    /// `max.connections.per.ip`.
+    pub connections_per_ip_max: usize,
+    /// `fetch.max.bytes`: what one fetch may ask for.
+    pub fetch_bytes_max: u32,
+    /// This core's share of `max.incremental.fetch.session.cache.slots`.
+    pub fetch_sessions_max: usize,
+}
+
+/// Where one core is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerAddress {
+    /// `node_id * 1000 + core index`.
+    pub id: i32,
+    /// The host that clients are told.
+    pub host: String,
+    /// The port that clients are told.
+    pub port: u16,
+}
+
+/// One `--data-dir`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataDir {
+    /// Its id, from its `meta.properties`.
+    pub id: [u8; 16],
+    /// Where it is.
+    pub path: PathBuf,
+}
