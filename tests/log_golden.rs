@@ -9,9 +9,10 @@ use alluvium::log::recovery::{RecoveredLog, RecoveryReport};
 use alluvium::log::scan::SegmentScan;
 use alluvium::log::{partition_metadata, recovery_point};
 use alluvium::record::batch::{BatchHeader, stamp};
-use alluvium::record::check::{AppendLimits, CheckedBatch, check_for_append};
+use alluvium::record::check::{CheckedBatch, check_for_append};
 use alluvium::record::compression::Compression;
 use alluvium::record::offset::{LeaderEpoch, Offset, TopicId};
+use alluvium::record::record_tally::AppendLimits;
 use alluvium::record::record_walk::RecordWalk;
 
 const LOG: &[u8] = include_bytes!("golden/log/golden-log-0/00000000000000000000.log");
@@ -102,6 +103,7 @@ fn our_index_of_the_same_batches_is_kafkas() {
         log_end: Offset::ZERO,
         segments: Vec::new(),
         epochs: LeaderEpochs::default(),
+        epochs_unwritten: false,
         producers: ProducerStates::default(),
         topic_id: TopicId::ZERO,
         report: RecoveryReport::default(),

@@ -11,8 +11,9 @@ use alluvium::log::producer_state::ProducerStates;
 use alluvium::log::recovery::{RecoveredLog, RecoveryReport};
 use alluvium::record::batch::parse_header;
 use alluvium::record::builder::BatchBuilder;
-use alluvium::record::check::{AppendLimits, CheckedBatch, check_for_append};
+use alluvium::record::check::{CheckedBatch, check_for_append};
 use alluvium::record::offset::{LeaderEpoch, Offset, ProducerId, TopicId};
+use alluvium::record::record_tally::AppendLimits;
 
 /// xorshift64*: the same run for the same seed.
 struct Random(u64);
@@ -36,6 +37,7 @@ fn empty_log(config: LogConfig) -> PartitionLog {
         log_end: Offset::ZERO,
         segments: Vec::new(),
         epochs: LeaderEpochs::default(),
+        epochs_unwritten: false,
         producers: ProducerStates::default(),
         topic_id: TopicId::ZERO,
         report: RecoveryReport::default(),

@@ -112,3 +112,11 @@ pub enum RecoveryError {
         expected: crate::record::offset::TopicId,
     },
 }
+
+impl RecoveryError {
+    /// True where only space is missing: what is on the disk can be read.
+    pub(in crate::log) fn is_no_space(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
+    }
+}

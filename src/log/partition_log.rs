@@ -104,7 +104,7 @@ impl PartitionLog {
     /// in `recovered.epochs` (where the folder came from elsewhere and has a later one, that is taken: epochs never go
     /// back).
     pub fn new(recovered: RecoveredLog, config: LogConfig, leader_epoch: LeaderEpoch) -> Self {
-        let RecoveredLog { log_start, log_end, mut segments, epochs, producers, .. } = recovered;
+        let RecoveredLog { log_start, log_end, mut segments, epochs, epochs_unwritten, producers, .. } = recovered;
         let leader_epoch = epochs.latest().map_or(leader_epoch, |latest| latest.max(leader_epoch));
         if segments.is_empty() {
             segments.push(Segment::new(SegmentId(log_end)));
@@ -131,7 +131,7 @@ impl PartitionLog {
             offsets: checked,
             segments,
             epochs,
-            epochs_changed: false,
+            epochs_changed: epochs_unwritten,
             producers,
             in_flight: VecDeque::new(),
             next_plan_id: 0,
@@ -414,6 +414,16 @@ impl PartitionLog {
             }
         }
         writes
+    }
+
+    /// True where `leader-epoch-checkpoint` is to be written.
+    pub fn epoch_checkpoint_is_due(&self) -> bool {
+        self.epochs_changed
+    }
+
+    /// The text that [`take_epoch_checkpoint`](Self::take_epoch_checkpoint) gave did not get to the disk: it is due again.
+    pub fn epoch_checkpoint_failed(&mut self) {
+        self.epochs_changed = true;
     }
 
     /// The text of `leader-epoch-checkpoint`, where it changed since the last call.

@@ -52,6 +52,8 @@ pub struct RecoveredLog {
     pub segments: Vec<Segment>,
     /// Epochs with records.
     pub epochs: LeaderEpochs,
+    /// The disk was too full for the epochs' file: it is still to be written.
+    pub epochs_unwritten: bool,
     /// Producers of the scanned tail.
     pub producers: ProducerStates,
     /// The topic id that the folder has; zero where neither it nor the caller knows one.
@@ -144,6 +146,7 @@ impl<'a> Opening<'a> {
             log_end: options.log_start,
             segments: Vec::new(),
             epochs: LeaderEpochs::default(),
+            epochs_unwritten: false,
             producers: ProducerStates::default(),
             topic_id: options.topic_id.unwrap_or_default(),
             report: RecoveryReport::default(),
@@ -450,17 +453,32 @@ impl<'a> Opening<'a> {
         if index_bytes == Some(right_bytes) && (self.options.clean || writes.is_none()) {
             return Ok(());
         }
-        let index = self.io.open(&path, OpenHow::ReadWriteOrCreate).await.map_err(at_path(&path))?;
-        // Cut first: a crash in between leaves a short index, not a wrong one.
-        let kept_bytes = u64::from(entries_kept) * INDEX_ENTRY_BYTES as u64;
-        if index_bytes.unwrap_or(0) > kept_bytes {
-            index.set_len(kept_bytes).await.map_err(at_path(&path))?;
-        }
-        if let Some((position_bytes, bytes)) = writes {
-            index.write_at(Buffer::from_vec(bytes), position_bytes).await.0.map_err(at_path(&path))?;
+        match self.replace_index(&path, index_bytes, entries_kept, writes).await {
+            // A full disk can be read: a lookup walks the log where its index ends early, and the next start tries again.
+            Err(error) if error.is_no_space() => {}
+            other => other?,
         }
         self.folder_changed |= index_bytes.is_none();
         self.log.report.indexes_rebuilt += 1;
+        Ok(())
+    }
+
+    async fn replace_index(
+        &self,
+        path: &Path,
+        index_bytes: Option<u64>,
+        entries_kept: u32,
+        writes: Option<(u64, Vec<u8>)>,
+    ) -> Result<(), RecoveryError> {
+        let index = self.io.open(path, OpenHow::ReadWriteOrCreate).await.map_err(at_path(path))?;
+        // Cut first: a crash in between leaves a short index, not a wrong one.
+        let kept_bytes = u64::from(entries_kept) * INDEX_ENTRY_BYTES as u64;
+        if index_bytes.unwrap_or(0) > kept_bytes {
+            index.set_len(kept_bytes).await.map_err(at_path(path))?;
+        }
+        if let Some((position_bytes, bytes)) = writes {
+            index.write_at(Buffer::from_vec(bytes), position_bytes).await.0.map_err(at_path(path))?;
+        }
         Ok(())
     }
 
@@ -470,7 +488,11 @@ impl<'a> Opening<'a> {
         self.log.epochs.truncate_from_end(self.log.log_end);
         self.log.epochs.truncate_from_start(self.log.log_start);
         if !self.has_epochs || self.log.epochs != self.epochs_on_disk {
-            write_epochs(self.io, self.folder, self.log.epochs.to_text()).await?;
+            match write_epochs(self.io, self.folder, self.log.epochs.to_text()).await {
+                // A full disk can be read. The file is derived, and is tried again with the next append.
+                Err(error) if error.is_no_space() => self.log.epochs_unwritten = true,
+                other => other?,
+            }
         }
         if self.folder_changed || !self.options.clean {
             self.io.sync_dir(self.folder).await.map_err(at_path(self.folder))?;

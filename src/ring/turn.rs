@@ -56,6 +56,26 @@ pub(in crate::ring) struct TurnLoop {
     ring: Rc<Ring>,
     /// When and with how much CPU time the account of this thread began.
     account: Account,
+    stall_log: StallLog,
+}
+
+/// One line a second at most: on a machine that is busy with other work each turn may take long.
+#[derive(Default)]
+struct StallLog {
+    last: Option<Nanos>,
+    unsaid: u64,
+}
+
+impl StallLog {
+    /// How many stalls the line is to speak of, where there is to be one now.
+    fn note(&mut self, now: Nanos) -> Option<u64> {
+        self.unsaid += 1;
+        if self.last.is_some_and(|last| now.since(last) < STALL_LOG_NS) {
+            return None;
+        }
+        self.last = Some(now);
+        Some(std::mem::take(&mut self.unsaid))
+    }
 }
 
 /// Tells our own work from time in which the thread was kept from running. Reading the thread's CPU time is a system
@@ -81,7 +101,7 @@ impl Account {
 impl TurnLoop {
     pub(in crate::ring) fn new(io: Io, ring: Rc<Ring>) -> Self {
         let account = Account::open(io.now());
-        Self { io, ring, account }
+        Self { io, ring, account, stall_log: StallLog::default() }
     }
 
     /// Turns until `is_done`, asked after each round of polls.
@@ -138,14 +158,17 @@ impl TurnLoop {
         stats.record(elapsed_ns);
         if elapsed_ns > STALL_NS {
             stats.stalls += 1;
-            let waited_ns = self.account.waited_for_cpu_ns(now).min(elapsed_ns);
-            tracing::warn!(
-                core = self.io.core_index(),
-                elapsed_us = elapsed_ns / 1000,
-                waited_for_cpu_us = waited_ns / 1000,
-                last_task = ?last_task,
-                "a turn took long: other work on this core's CPU (waited_for_cpu_us), or a task that did not yield"
-            );
+            if let Some(stalls) = self.stall_log.note(now) {
+                let waited_ns = self.account.waited_for_cpu_ns(now).min(elapsed_ns);
+                tracing::warn!(
+                    core = self.io.core_index(),
+                    stalls,
+                    elapsed_us = elapsed_ns / 1000,
+                    waited_for_cpu_us = waited_ns / 1000,
+                    last_task = ?last_task,
+                    "a turn took long: other work on this core's CPU (waited_for_cpu_us), or a task that did not yield"
+                );
+            }
         }
         if now.since(self.account.since) > ACCOUNT_NS {
             self.account = Account::open(now);
@@ -197,10 +220,18 @@ impl TurnLoop {
 const POLLS_A_CLOCK_READING: u64 = 4;
 const STALL_NS: u64 = 10_000_000;
 const ACCOUNT_NS: u64 = 10_000_000;
+const STALL_LOG_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_stalls_are_one_line_a_second() {
+        let mut log = StallLog::default();
+        let said: Vec<Option<u64>> = [0, 20, 900, 1001, 1500, 5000].map(|ms| log.note(Nanos(ms * 1_000_000))).to_vec();
+        assert_eq!(said, [Some(1), None, None, Some(3), None, Some(2)]);
+    }
 
     #[test]
     fn turns_are_counted_by_length() {

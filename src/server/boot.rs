@@ -22,7 +22,7 @@ use crate::ring::startup_check;
 use crate::server::core_main::{self, CoreBoot};
 use crate::server::data_dir::{self, DataDirError, DataDirs, LOCK_FILE};
 use crate::shard::error::StartError;
-use crate::shard::hosting;
+use crate::shard::hosting::{self, Closed};
 use crate::shard::message::{Answer, Question};
 use crate::shard::options::ShardOptions;
 
@@ -108,48 +108,75 @@ pub fn serve(mut options: ServerOptions, ready: impl FnOnce(), wait_for_stop: im
     }
     stop.store(true, Ordering::Release);
     cores.notifiers.iter().for_each(Notifier::notify);
-    let ended = cores.join();
+    // The error of a core says more than that it is gone.
+    let closed = cores.join()?;
     started?;
-    ended?;
-    finish_data_dirs(&options, dirs)
+    match closed {
+        Closed::Cleanly => finish_data_dirs(&options, dirs),
+        Closed::WithGaps => {
+            error!("the stop was not clean; the next start scans what lies past the recovery points");
+            Ok(())
+        }
+    }
 }
 
 /// The threads of all cores.
 struct Cores {
-    threads: Vec<std::thread::JoinHandle<Result<(), ServeError>>>,
+    threads: Vec<std::thread::JoinHandle<Result<Closed, ServeError>>>,
     notifiers: Vec<Notifier>,
-    ready: mpsc::Receiver<usize>,
+    news: mpsc::Receiver<CoreNews>,
+}
+
+/// What a core's thread tells the main one.
+enum CoreNews {
+    /// It serves.
+    Ready,
+    /// It runs no more: stopped, failed or panicked.
+    Ended { core: usize },
+}
+
+/// Tells of a thread's end, however it ends.
+struct EndNotice {
+    core: usize,
+    news: mpsc::Sender<CoreNews>,
+}
+
+impl Drop for EndNotice {
+    fn drop(&mut self) {
+        // The main thread may be past listening.
+        let _ = self.news.send(CoreNews::Ended { core: self.core });
+    }
 }
 
 impl Cores {
-    /// Waits until every core serves, or one has given up.
+    /// Waits until every core serves, or one has given up; the others may then be waiting for that one.
     fn wait_ready(&self) -> Result<(), ServeError> {
         let mut left = self.threads.len();
         while left > 0 {
-            match self.ready.recv() {
-                Ok(_core) => left -= 1,
-                // A core ended before it was ready; its own error says why.
-                Err(mpsc::RecvError) => {
-                    let core = self.threads.iter().position(std::thread::JoinHandle::is_finished).unwrap_or(0);
-                    return Err(ServeError::CoreGone { core });
-                }
+            match self.news.recv() {
+                Ok(CoreNews::Ready) => left -= 1,
+                Ok(CoreNews::Ended { core }) => return Err(ServeError::CoreGone { core }),
+                Err(mpsc::RecvError) => return Err(ServeError::CoreGone { core: 0 }),
             }
         }
         Ok(())
     }
 
-    fn join(self) -> Result<(), ServeError> {
-        let mut first = Ok(());
+    /// Waits for all threads; the first error of any.
+    fn join(self) -> Result<Closed, ServeError> {
+        let mut all = Ok(Closed::Cleanly);
         for (core, thread) in self.threads.into_iter().enumerate() {
             let ended = thread.join().unwrap_or(Err(ServeError::CoreGone { core }));
             if let Err(error) = &ended {
                 error!(core, %error, "core failed");
             }
-            if first.is_ok() {
-                first = ended;
-            }
+            all = match (all, ended) {
+                (Ok(Closed::Cleanly), ended) => ended,
+                (Ok(Closed::WithGaps), Ok(_)) => Ok(Closed::WithGaps),
+                (Ok(Closed::WithGaps), Err(error)) | (Err(error), _) => Err(error),
+            };
         }
-        first
+        all
     }
 }
 
@@ -197,8 +224,8 @@ fn start_cores(
 ) -> Result<Cores, ServeError> {
     let mesh = CoreMesh::new(options.cpus.len()).map_err(|error| RunError::Ring { core: 0, error })?;
     let mailboxes = mailbox::mesh::<Question, Answer>(options.cpus.len(), MAIL_CREDITS);
-    let (ready_sender, ready) = mpsc::channel();
-    let mut cores = Cores { threads: Vec::new(), notifiers: Vec::new(), ready };
+    let (news_sender, news) = mpsc::channel();
+    let mut cores = Cores { threads: Vec::new(), notifiers: Vec::new(), news };
     let parts = ports.into_iter().zip(mailboxes).zip(&options.cpus);
     for (index, ((port, mailbox), cpu)) in parts.enumerate() {
         let seat = mesh.seat(index);
@@ -214,7 +241,7 @@ fn start_cores(
             port,
             mailbox,
             clean: dirs.clean,
-            ready: ready_sender.clone(),
+            news: news_sender.clone(),
             stop: stop.clone(),
         };
         let builder = std::thread::Builder::new().name(format!("core-{index}"));
@@ -231,20 +258,21 @@ struct CoreThread {
     port: BoundPort,
     mailbox: MailboxSeat<Question, Answer>,
     clean: bool,
-    ready: mpsc::Sender<usize>,
+    news: mpsc::Sender<CoreNews>,
     stop: Arc<AtomicBool>,
 }
 
 impl CoreThread {
-    fn run(self, seat: CoreSeat) -> Result<(), ServeError> {
+    fn run(self, seat: CoreSeat) -> Result<Closed, ServeError> {
         let index = seat.core_index();
-        let Self { ring, shard, port, mailbox, clean, ready, stop } = self;
+        let Self { ring, shard, port, mailbox, clean, news, stop } = self;
+        let _notice = EndNotice { core: index, news: news.clone() };
         let ran = ring_core::run(ring, seat, move |io| async move {
             let listener = port.into_listener(&io).map_err(|source| StartError::Listen { core: index, source })?;
             let boot = CoreBoot { options: Rc::new(shard), mailbox, listener, clean };
             // The main thread may have given up already; then the stop comes next.
             let tell_ready = move || {
-                let _ = ready.send(index);
+                let _ = news.send(CoreNews::Ready);
             };
             core_main::run(io.clone(), boot, tell_ready, stop_requested(io, stop)).await
         })?;

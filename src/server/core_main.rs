@@ -15,7 +15,7 @@ use crate::server::listener::{self, Connections};
 use crate::shard::catalog_host::{self, CatalogHost};
 use crate::shard::core::{Shard, StartState};
 use crate::shard::error::StartError;
-use crate::shard::hosting;
+use crate::shard::hosting::{self, Closed};
 use crate::shard::message::{Answer, Question};
 use crate::shard::options::ShardOptions;
 
@@ -33,7 +33,8 @@ pub struct CoreBoot {
 
 /// Runs a core until `stop` ends. `ready` is called when this core serves all that the catalog places on it.
 ///
-/// On return everything acknowledged is in the files, the recovery points are written, and no task uses a partition.
+/// On return everything acknowledged is in the files, the recovery points are written, and no task uses a partition. Says
+/// whether all of it could be closed as a clean stop demands.
 ///
 /// # Errors
 /// The catalog cannot be read: no core may serve then.
@@ -42,7 +43,7 @@ pub async fn run(
     boot: CoreBoot,
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
-) -> Result<(), StartError> {
+) -> Result<Closed, StartError> {
     let shard = Shard::new(io.clone(), boot.options, boot.mailbox);
     let mut recovery_points = BTreeMap::new();
     for dir in &shard.options().data_dirs {
@@ -59,7 +60,7 @@ pub async fn run(
         host.start(&shard).await?;
         io.spawn(hosting::sweep(shard.clone()));
     } else if !wait_for_catalog(&shard, stop.as_mut()).await {
-        return Ok(());
+        return Ok(Closed::Cleanly);
     }
     let api = Api::new(shard.clone());
     let connections = Connections::new(io.random_u64());
@@ -70,9 +71,9 @@ pub async fn run(
 
     shard.stop();
     wait_for_connections(&shard, &connections).await;
-    hosting::close_all(&shard).await;
+    let closed = hosting::close_all(&shard).await;
     info!(core = shard.core_index(), "core stopped");
-    Ok(())
+    Ok(closed)
 }
 
 /// A core that is not the controller's gets the catalog by mail, and has opened its partitions when it has it. False

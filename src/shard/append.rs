@@ -197,8 +197,8 @@ async fn write(
                 // An earlier plan failed: these bytes are cut off with it.
                 Committed::Failed => state.set(WriteState::NoSpace),
             }
-            if let Some(text) = partition.log().borrow_mut().take_epoch_checkpoint() {
-                shard.io().spawn(write_epochs(shard.clone(), partition.clone(), text));
+            if partition.log().borrow().epoch_checkpoint_is_due() {
+                shard.io().spawn(write_epochs(shard.clone(), partition.clone()));
             }
             let entries = partition.log().borrow_mut().take_index_writes();
             if !entries.is_empty() {
@@ -242,10 +242,11 @@ fn fail(shard: &Rc<Shard>, partition: &Rc<Partition>, plan: &AppendPlan, state: 
     }
 }
 
-/// The first batch of a leader epoch: its start is noted beside the log. Derived, so nobody waits for it.
-async fn write_epochs(shard: Rc<Shard>, partition: Rc<Partition>, text: String) {
-    if let Err(error) = segment_files::write_epochs(shard.io(), partition.folder(), text).await {
-        warn!(topic = partition.topic(), partition = partition.id().partition, %error, "the leader epochs could not be written; the next start finds them in the batches");
+/// The first batch of a leader epoch: its start is noted beside the log. Derived, so nobody waits for it; where it fails
+/// it is due again, at the next append or at the stop.
+async fn write_epochs(shard: Rc<Shard>, partition: Rc<Partition>) {
+    if let Err(error) = shard.write_epochs(&partition).await {
+        warn!(topic = partition.topic(), partition = partition.id().partition, %error, "the leader epochs could not be written; tried again with the next append");
     }
 }
 

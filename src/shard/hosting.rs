@@ -304,36 +304,51 @@ pub async fn merge_checkpoints(io: &Io, dir: &DataDir) -> io::Result<()> {
     replace_file(io, &dir.path.join(layout::LOG_START_CHECKPOINT), none.into_bytes()).await
 }
 
+/// How the partitions of a core were left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// All is durable and complete on disk: the next start may trust it.
+    Cleanly,
+    /// A disk refused, now or earlier: the next start has to look at what lies past the recovery points.
+    WithGaps,
+}
+
 /// Makes all of every partition durable and complete on disk, for a clean stop.
-pub async fn close_all(shard: &Rc<Shard>) {
+pub async fn close_all(shard: &Rc<Shard>) -> Closed {
     let partitions: VecDeque<Rc<Partition>> = shard.partitions().into();
     let shard_of_jobs = shard.clone();
+    let closed = Rc::new(Cell::new(Closed::Cleanly));
+    let told = closed.clone();
     run_side_by_side(shard.io(), partitions, OPENED_AT_ONCE_MAX, move |partition| {
-        let shard = shard_of_jobs.clone();
+        let (shard, closed) = (shard_of_jobs.clone(), told.clone());
         async move {
-            if let Err(error) = close(&shard, &partition).await {
-                error!(topic = partition.topic(), partition = partition.id().partition, %error, "the partition could not be closed cleanly");
+            match close(&shard, &partition).await {
+                Ok(this) if this == Closed::WithGaps => closed.set(this),
+                Ok(_) => {}
+                Err(error) => {
+                    closed.set(Closed::WithGaps);
+                    error!(topic = partition.topic(), partition = partition.id().partition, %error, "the partition could not be closed cleanly");
+                }
             }
         }
     })
     .await;
     write_checkpoints(shard, true).await;
+    closed.get()
 }
 
-async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<()> {
+async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<Closed> {
     partition.wait_drained(shard.io()).await;
     if !partition.is_online() {
-        return Ok(());
+        // Nobody knows what its last write or sync left.
+        return Ok(Closed::WithGaps);
     }
     let end = partition.log().borrow().offsets().written;
     sync_from_recovery_point(shard, partition, end).await?;
     let writes = partition.log().borrow_mut().take_all_index_writes();
     shard.write_index(partition, writes).await?;
-    let epochs = partition.log().borrow_mut().take_epoch_checkpoint();
-    match epochs {
-        Some(text) => segment_files::write_epochs(shard.io(), partition.folder(), text).await.map_err(io::Error::other),
-        None => Ok(()),
-    }
+    shard.write_epochs(partition).await?;
+    Ok(Closed::Cleanly)
 }
 
 impl Shard {
@@ -369,6 +384,16 @@ impl Shard {
             file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
         }
         Ok(())
+    }
+
+    /// Writes the leader epochs where they have changed.
+    pub(in crate::shard) async fn write_epochs(&self, partition: &Partition) -> io::Result<()> {
+        let Some(text) = partition.log().borrow_mut().take_epoch_checkpoint() else { return Ok(()) };
+        let written = segment_files::write_epochs(self.io(), partition.folder(), text).await.map_err(io::Error::other);
+        if written.is_err() {
+            partition.log().borrow_mut().epoch_checkpoint_failed();
+        }
+        written
     }
 }
 

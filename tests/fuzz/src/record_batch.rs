@@ -2,9 +2,10 @@
 
 use alluvium::record::batch::{HEADER_BYTES, LEN_PREFIX_BYTES, batch_len_bytes, parse_header, stamp, stamp_crc};
 use alluvium::record::builder::{BatchBuilder, compress};
-use alluvium::record::check::{AppendLimits, CheckedBatch, DeepCheck, Progress, check_for_append};
+use alluvium::record::check::{CheckedBatch, DeepCheck, Progress, check_for_append};
 use alluvium::record::compression::Compression;
 use alluvium::record::offset::{LeaderEpoch, Offset, ProducerId};
+use alluvium::record::record_tally::AppendLimits;
 use alluvium::record::record_walk::RecordWalk;
 
 /// One byte of choices, then the `records` field of a request.

@@ -1,0 +1,334 @@
+//! kill -9 at random moments under load: what was acknowledged is there.
+//!
+//! `KILLS` says how often (30 by default), `SEED` repeats a run. Plain and idempotent producers write to partitions of
+//! both cores, a reader follows them, and topics are made and deleted meanwhile; the durability changes from start to
+//! start. Some kills hit the start itself. A kill leaves the page cache, so both durabilities must keep everything.
+#![allow(clippy::disallowed_methods, reason = "threads of clients, and random moments")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use alluvium::record::batch::crc32c;
+use alluvium::wire::error_code::ErrorCode;
+use support::client::{Client, ReadRecord, batch, idempotent_batch};
+use support::process::{Server, ServerPlan};
+use support::random::{self, Random};
+
+/// What a run of the server promised, by partition.
+#[derive(Default)]
+struct Promises {
+    /// What has to stand at each offset: acknowledged, or read by a client.
+    records: BTreeMap<i32, BTreeMap<i64, u32>>,
+    made: BTreeSet<String>,
+    deleted: BTreeSet<String>,
+}
+
+impl Promises {
+    fn merge(&mut self, other: Self, context: &str) {
+        for (partition, records) in other.records {
+            let known = self.records.entry(partition).or_default();
+            for (offset, value) in records {
+                let before = known.insert(offset, value);
+                assert!(
+                    before.is_none_or(|before| before == value),
+                    "{context}: two records at offset {offset} of partition {partition}"
+                );
+            }
+        }
+        self.made.extend(other.made);
+        for name in other.deleted {
+            self.made.remove(&name);
+            self.deleted.insert(name);
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_kills() {
+    let seed = random::seed();
+    let kills = random::number_from_env("KILLS", 30);
+    let mut random = Random::new(seed);
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let plan = ServerPlan::new(folder.path()).flags("--log warn");
+    let began = Instant::now();
+    let mut promises = Promises::default();
+    let mut epochs: Vec<i32> = vec![-1; PARTITIONS as usize];
+    let mut verified: BTreeMap<i32, i64> = BTreeMap::new();
+    let mut killed_in_start = 0;
+    for kill in 0..kills {
+        let context = format!("SEED={seed}, kill {kill}");
+        if kill > 0 && random.below(4) == 0 {
+            plan.start_and_kill(Duration::from_micros(random.between(500, 60_000)));
+            killed_in_start += 1;
+        }
+        let durability = if random.below(2) == 0 { "segment" } else { "os" };
+        let server = plan.clone().flags(&format!("--durability {durability}")).start();
+        if kill == 0 {
+            let code = server.client(0).create_topic(TOPIC, PARTITIONS, &[("segment.bytes", "1048576")]);
+            assert_eq!(code.expect("the server answers"), 0, "{context}");
+        }
+        check_topics(&server, &promises, &context);
+        check_epochs(&server, &mut epochs, &context);
+        check_records(&server, &promises, &mut verified, &context);
+        promises.merge(load_and_kill(server, &mut random, kill, &context), &context);
+    }
+    let server = plan.start();
+    let context = format!("SEED={seed}, at the end");
+    check_topics(&server, &promises, &context);
+    check_epochs(&server, &mut epochs, &context);
+    // From the beginning, once more.
+    check_records(&server, &promises, &mut BTreeMap::new(), &context);
+    let records: usize = promises.records.values().map(BTreeMap::len).sum();
+    assert!(records > 100, "{context}: only {records} records were acknowledged; the load does not work");
+    println!(
+        "{kills} kills under load and {killed_in_start} in the start, {records} acknowledged records, {} topics made, \
+         {} deleted, {:.1} s (SEED={seed})",
+        promises.made.len(),
+        promises.deleted.len(),
+        began.elapsed().as_secs_f64()
+    );
+    server.stop().assert_clean();
+}
+
+/// Loads the server, kills it at a random moment; what it had promised by then.
+fn load_and_kill(server: Server, random: &mut Random, kill: u64, context: &str) -> Promises {
+    let killed = AtomicBool::new(false);
+    let led = server.client(0).partitions(TOPIC).expect("the server answers").expect("the topic is there");
+    let mut promises = Promises::default();
+    let lifetime = Duration::from_micros(random.between(5_000, 500_000));
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for core in 0..2 {
+            let led_here = (0..).zip(&led).filter(|(_, led)| led.core == core).map(|(partition, _)| partition);
+            let partitions: Vec<i32> = led_here.collect();
+            assert!(!partitions.is_empty(), "{context}: core {core} leads none of {led:?}");
+            for (name, idempotent, acks) in [("plain", false, 1), ("idempotent", true, -1)] {
+                let load = ProduceLoad {
+                    address: server.address(core),
+                    partitions: partitions.clone(),
+                    name: format!("{kill} {core} {name}"),
+                    idempotent,
+                    acks,
+                    random: Random::new(random.next()),
+                };
+                let killed = &killed;
+                threads.push(scope.spawn(move || load.run(killed)));
+            }
+            let (address, partitions, killed) = (server.address(core), partitions.clone(), &killed);
+            threads.push(scope.spawn(move || follow(address, &partitions, killed)));
+        }
+        let (address, killed_of_admin) = (server.address((random.below(2)) as u16), &killed);
+        threads.push(scope.spawn(move || make_and_delete(address, kill, killed_of_admin)));
+        // A random moment: nothing waits for this to be over.
+        thread::sleep(lifetime);
+        killed.store(true, Ordering::Release);
+        server.kill();
+        for thread in threads {
+            let promised = thread.join().unwrap_or_else(|_| panic!("{context}: a client failed, see above"));
+            promises.merge(promised, context);
+        }
+    });
+    promises
+}
+
+struct ProduceLoad {
+    address: SocketAddr,
+    partitions: Vec<i32>,
+    name: String,
+    idempotent: bool,
+    acks: i16,
+    random: Random,
+}
+
+struct Sent {
+    partition: i32,
+    correlation_id: i32,
+    values: Vec<u32>,
+    repeated: bool,
+}
+
+impl ProduceLoad {
+    /// Writes until the connection breaks, which it may do only when the server was killed.
+    fn run(mut self, killed: &AtomicBool) -> Promises {
+        let mut promises = Promises::default();
+        let name = self.name.clone();
+        let error = match self.write(&mut promises) {
+            Ok(()) => unreachable!("it writes until the connection breaks"),
+            Err(error) => error,
+        };
+        assert!(killed.load(Ordering::Acquire), "{name}: the server broke the connection by itself: {error}");
+        promises
+    }
+
+    fn write(&mut self, promises: &mut Promises) -> std::io::Result<()> {
+        let mut client = Client::connect(self.address)?;
+        let producer = if self.idempotent { Some(client.init_producer_id()?) } else { None };
+        let mut sequences: BTreeMap<i32, i32> = BTreeMap::new();
+        let mut in_flight: VecDeque<Sent> = VecDeque::new();
+        let mut number = 0_u64;
+        loop {
+            while in_flight.len() < IN_FLIGHT_MAX {
+                let partition = self.partitions[self.random.below(self.partitions.len() as u64) as usize];
+                let values: Vec<Vec<u8>> = (0..self.random.between(1, 6)).map(|_| self.value(&mut number)).collect();
+                let hashes: Vec<u32> = values.iter().map(|value| crc32c(value)).collect();
+                let records = match producer {
+                    None => batch(&values),
+                    Some(producer) => {
+                        let sequence = sequences.entry(partition).or_insert(0);
+                        let records = idempotent_batch(producer, *sequence, &values);
+                        *sequence += i32::try_from(values.len()).expect("a few");
+                        records
+                    }
+                };
+                // A producer that repeats itself is answered with the first copy's offset.
+                let copies = if producer.is_some() && self.random.below(8) == 0 { 2 } else { 1 };
+                for copy in 0..copies {
+                    let correlation_id = client.send_produce(TOPIC, partition, self.acks, &records)?;
+                    in_flight.push_back(Sent { partition, correlation_id, values: hashes.clone(), repeated: copy > 0 });
+                }
+            }
+            let (correlation_id, produced) = client.receive_produced()?;
+            let sent = in_flight.pop_front().expect("an answer to something");
+            assert_eq!(correlation_id, sent.correlation_id, "{}: answers come in order", self.name);
+            assert_eq!(produced.error_code, 0, "{}: a write was refused", self.name);
+            let records = promises.records.entry(sent.partition).or_default();
+            for (offset, value) in (produced.base_offset..).zip(sent.values) {
+                let before = records.insert(offset, value);
+                assert_eq!(before, sent.repeated.then_some(value), "{}: offset {offset} is given once", self.name);
+            }
+        }
+    }
+
+    /// Unlike any other; mostly short, sometimes longer than what is written inline.
+    fn value(&mut self, number: &mut u64) -> Vec<u8> {
+        *number += 1;
+        let mut value = format!("{} {number} ", self.name).into_bytes();
+        let padding = match self.random.below(50) {
+            0 => self.random.between(60_000, 200_000),
+            _ => self.random.below(1000),
+        };
+        value.resize(value.len() + padding as usize, b'.');
+        value
+    }
+}
+
+/// Reads what is written, as it comes: what a client has read once must not vanish either.
+fn follow(address: SocketAddr, partitions: &[i32], killed: &AtomicBool) -> Promises {
+    let mut promises = Promises::default();
+    let error = loop {
+        if let Err(error) = follow_round(address, partitions, &mut promises) {
+            break error;
+        }
+    };
+    assert!(killed.load(Ordering::Acquire), "the reader: {error}");
+    promises
+}
+
+fn follow_round(address: SocketAddr, partitions: &[i32], promises: &mut Promises) -> std::io::Result<()> {
+    let mut client = Client::connect(address)?;
+    loop {
+        for partition in partitions {
+            let seen = promises.records.entry(*partition).or_default();
+            // The first look finds out where the end is; the rest was verified after the last start.
+            let next = match seen.last_key_value() {
+                Some((offset, _)) => offset + 1,
+                None => client.fetch(TOPIC, *partition, 0, 1)?.high_watermark,
+            };
+            let fetched = client.fetch(TOPIC, *partition, next, 1 << 20)?;
+            assert_eq!(fetched.error_code, 0, "partition {partition} at {next}");
+            for record in support::client::records_of(&fetched.records) {
+                seen.insert(record.offset, crc32c(&record.value));
+            }
+        }
+    }
+}
+
+/// Makes topics, and deletes every second one.
+fn make_and_delete(address: SocketAddr, kill: u64, killed: &AtomicBool) -> Promises {
+    let mut promises = Promises::default();
+    let mut work = || -> std::io::Result<()> {
+        let mut client = Client::connect(address)?;
+        for number in 0..TOPICS_A_RUN {
+            let name = format!("made-{kill}-{number}");
+            assert_eq!(client.create_topic(&name, 2, &[])?, 0, "{name}");
+            promises.made.insert(name.clone());
+            if number % 2 == 0 {
+                // Not known to be there any more from here on, nor to be gone before the answer.
+                promises.made.remove(&name);
+                assert_eq!(client.delete_topic(&name)?, 0, "{name}");
+                promises.deleted.insert(name);
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = work() {
+        assert!(killed.load(Ordering::Acquire), "the administrator: {error}");
+    }
+    promises
+}
+
+fn check_topics(server: &Server, promises: &Promises, context: &str) {
+    let mut client = server.client(1);
+    for name in &promises.made {
+        let partitions = client.partitions(name).expect("the server answers");
+        let partitions = partitions.unwrap_or_else(|code| panic!("{context}: topic {name} was made, now error {code}"));
+        assert!(partitions.len() == 2, "{context}: {name} {partitions:?}");
+        assert!(partitions.iter().all(|led| led.error_code == 0), "{context}: {name} {partitions:?}");
+    }
+    for name in &promises.deleted {
+        let code = client.partitions(name).expect("the server answers").expect_err(name);
+        assert_eq!(code, ErrorCode::UnknownTopicOrPartition.code(), "{context}: topic {name} was deleted");
+    }
+}
+
+fn check_epochs(server: &Server, epochs: &mut [i32], context: &str) {
+    let led = server.client(0).partitions(TOPIC).expect("the server answers").expect("the topic is there");
+    assert_eq!(led.len(), epochs.len(), "{context}");
+    for (partition, (led, before)) in led.iter().zip(epochs).enumerate() {
+        assert!(led.leader_epoch > *before, "{context}: epoch of partition {partition}: {before}, then {led:?}");
+        *before = led.leader_epoch;
+    }
+}
+
+/// Reads from what was verified on, and compares with what was promised.
+fn check_records(server: &Server, promises: &Promises, verified: &mut BTreeMap<i32, i64>, context: &str) {
+    let led = server.client(0).partitions(TOPIC).expect("the server answers").expect("the topic is there");
+    for (partition, led) in (0..).zip(led) {
+        let from = verified.get(&partition).copied().unwrap_or(0);
+        let mut client = server.client(led.core);
+        let read = client.read_from(TOPIC, partition, from);
+        let read = read.unwrap_or_else(|error| panic!("{context}: partition {partition} from {from}: {error}"));
+        check_order(&read, from, led.leader_epoch, &format!("{context}: partition {partition}"));
+        let none = BTreeMap::new();
+        let promised = promises.records.get(&partition).unwrap_or(&none);
+        for (offset, value) in promised.range(from..) {
+            let at = usize::try_from(offset - from).expect("a range from there on");
+            let found = read.get(at).map(|record| crc32c(&record.value));
+            assert_eq!(found, Some(*value), "{context}: offset {offset} of partition {partition} was promised");
+        }
+        verified.insert(partition, from + read.len() as i64);
+    }
+}
+
+/// Offsets without gaps, epochs that never go back, no record twice.
+fn check_order(read: &[ReadRecord], from: i64, leader_epoch: i32, context: &str) {
+    let mut seen = HashSet::new();
+    let mut epoch = 0;
+    for (offset, record) in (from..).zip(read) {
+        assert_eq!(record.offset, offset, "{context}: offsets follow each other");
+        assert!(record.leader_epoch >= epoch, "{context}: the epoch goes back at {offset}");
+        assert!(record.leader_epoch < leader_epoch, "{context}: an epoch of the future at {offset}");
+        epoch = record.leader_epoch;
+        assert!(seen.insert(&record.value), "{context}: the record at {offset} is there twice");
+    }
+}
+
+const TOPIC: &str = "kept";
+const PARTITIONS: i32 = 6;
+const IN_FLIGHT_MAX: usize = 5;
+const TOPICS_A_RUN: u64 = 5;
