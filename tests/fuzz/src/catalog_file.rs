@@ -1,8 +1,13 @@
 //! The catalog's file: as bytes, and as frames whose CRCs are right.
 
-use alluvium::control::catalog::Catalog;
-use alluvium::control::catalog_file::{FORMAT_VERSION, image, replay};
+use alluvium::control::broker_config::BrokerConfig;
+use alluvium::control::catalog::{Catalog, Command, NewTopic, Rules};
+use alluvium::control::catalog_file::{FORMAT_VERSION, encode_frame, image, replay};
+use alluvium::control::id::{ClusterId, CoreIndex, DirectoryId};
+use alluvium::control::placement::Move;
+use alluvium::control::topic_config::ConfigChange;
 use alluvium::record::batch::crc32c;
+use alluvium::record::offset::TopicId;
 
 /// An even first byte: the rest is a file. An odd one: the rest is frames (length, records), of which the next byte
 /// says how many are the image; header and CRCs are made here.
@@ -57,27 +62,75 @@ fn put_frame(file: &mut Vec<u8>, number: u64, records: &[u8]) {
     file.extend(records);
 }
 
-/// A catalog by hand, a byte a field as FORMAT.md draws them, in both forms.
+/// A catalog that goes through each command, in both forms, and each kind of record by itself.
 pub fn seeds() -> Vec<Vec<u8>> {
+    let config = BrokerConfig::default();
+    let rules = Rules { config: &config, node_id: 1, clamp_replication: false };
+    let mut catalog = Catalog::new();
+    let mut file = image(&catalog);
+    // The records of the image, without what is made anew around them.
     let mut frames = Vec::new();
-    let empty_image = image(&Catalog::new());
-    let records = empty_image.get(FILE_HEADER_BYTES + FRAME_HEADER_BYTES..).unwrap_or_default();
-    let cluster = [&[1], [9; 16].as_slice()].concat();
-    let deleted = [&[4], [5; 16].as_slice()].concat();
-    for frame in [records, &cluster, &deleted] {
-        frames.extend(u16::try_from(frame.len()).expect("short").to_be_bytes());
-        frames.extend(frame);
+    let mut put = |records: &[u8]| {
+        frames.extend(u16::try_from(records.len()).expect("short").to_be_bytes());
+        frames.extend(records);
+    };
+    put(file.get(FILE_HEADER_BYTES + FRAME_HEADER_BYTES..).unwrap_or_default());
+    for command in commands() {
+        let records = catalog.plan(&command, &rules).expect("the commands are good");
+        encode_frame(&catalog, &records, &mut file);
+        catalog.apply(&records).expect("planned on this state");
+        let mut body = Vec::new();
+        records.iter().for_each(|record| record.encode(&mut body));
+        put(&body);
     }
-    let mut seeds = vec![[&[1, 1], frames.as_slice()].concat(), [&[0], empty_image.as_slice()].concat()];
-    // Each kind of record, with enough zeros and ones behind it to be whole.
+    let mut seeds = vec![
+        [&[0], file.as_slice()].concat(),
+        [&[0], &file[..file.len() - 3]].concat(),
+        [&[0], image(&catalog).as_slice()].concat(),
+        [&[1, 1], frames.as_slice()].concat(),
+        [&[1, 0], frames.as_slice()].concat(),
+    ];
     for kind in 1..=10_u8 {
-        for fill in [0, 1] {
-            let record = [&[kind], [fill; 120].as_slice()].concat();
-            seeds.push([&[1, 0, 0, record.len() as u8], record.as_slice()].concat());
-        }
+        let record = [&[kind], [1; 120].as_slice()].concat();
+        seeds.push([&[1, 0, 0, record.len() as u8], record.as_slice()].concat());
     }
-    seeds.push([&[0], file_of(1, &frames).as_slice()].concat());
     seeds
+}
+
+fn commands() -> Vec<Command> {
+    let topic_id = TopicId([5; 16]);
+    let topic = |name: &str, topic_id, partition_count| {
+        Command::CreateTopic(NewTopic {
+            name: name.into(),
+            topic_id,
+            partition_count,
+            replication_factor: -1,
+            assignments: Vec::new(),
+            configs: vec![("segment.ms".into(), Some("1000".into()))],
+            created_ms: 5,
+            seed: 0,
+        })
+    };
+    let start = |cores| Command::StartServer {
+        cluster_id: ClusterId([3; 16]),
+        cores: CoreIndex::first(cores),
+        directories: vec![DirectoryId([1; 16]), DirectoryId([2; 16])],
+    };
+    let core = CoreIndex::first(1)[0];
+    vec![
+        start(3),
+        topic("orders", topic_id, 3),
+        topic("gone", TopicId([6; 16]), 1),
+        Command::AlterTopicConfigs {
+            topic_id,
+            changes: vec![ConfigChange::Set { name: "retention.ms".into(), value: Some("7".into()) }],
+        },
+        Command::CreatePartitions { topic_id, count: 4, assignments: None, seed: 1 },
+        Command::MovePartition { moved: Move { topic_id, partition: 1, core } },
+        Command::AllocateProducerIds { core },
+        Command::DeleteTopic { topic_id: TopicId([6; 16]) },
+        start(2),
+    ]
 }
 
 const FILE_HEADER_BYTES: usize = 24;
