@@ -7,14 +7,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use alluvium::log::error::RecoveryError;
-use alluvium::log::layout::offset_index_path;
 use alluvium::log::layout::{offset_index_path, segment_path};
 use alluvium::log::leader_epochs::LeaderEpochs;
 use alluvium::log::lookup::LookupStep;
 use alluvium::log::partition_log::{LogConfig, PartitionLog};
 use alluvium::log::plan::{Append, ReadBound, SegmentId};
-use alluvium::log::recovery::create_partition;
-use alluvium::log::recovery::{RecoveredLog, RecoveryOptions, open_partition};
+use alluvium::log::recovery::{RecoveredLog, RecoveryOptions, create_partition, open_partition};
 use alluvium::log::segment_files::{roll_files, write_epochs};
 use alluvium::record::builder::BatchBuilder;
 use alluvium::record::check::CheckedBatch;
