@@ -103,7 +103,13 @@ impl Writer {
         let read = self.client.read_from("t", self.partition, 0);
         let read = read.unwrap_or_else(|error| panic!("{when}: partition {}: {error}", self.partition));
         let found: Vec<u32> = read.iter().map(|record| crc32c(&record.value)).collect();
-        assert!(found == self.acknowledged, "{when}: partition {}: {} of {}", self.partition, found.len(), self.acknowledged.len());
+        assert!(
+            found == self.acknowledged,
+            "{when}: partition {}: {} of {}",
+            self.partition,
+            found.len(),
+            self.acknowledged.len()
+        );
         assert!((0..).zip(&read).all(|(offset, record)| record.offset == offset), "{when}");
         // From the middle too, by whatever index there is.
         for offset in (0..found.len()).step_by(7) {
@@ -149,7 +155,8 @@ fn a_full_disk_refuses_writes_and_nothing_else() {
         let server = plan.start();
         let code = server.client(0).create_topic("t", 2, &[("segment.bytes", "1048576")]);
         assert_eq!(code.expect("the server answers"), 0);
-        let mut writers: Vec<Writer> = (0..2).map(|partition| Writer::connect(&server, partition, Vec::new())).collect();
+        let mut writers: Vec<Writer> =
+            (0..2).map(|partition| Writer::connect(&server, partition, Vec::new())).collect();
         fill(&mut writers, durability);
         let full: usize = writers.iter().map(|writer| writer.acknowledged.len()).sum();
         writers.iter_mut().for_each(|writer| writer.check("full"));

@@ -136,7 +136,8 @@ fn a_frame_that_does_not_come_is_given_up() {
     let mut other = server.client(0);
     let began = Instant::now();
     // Twenty of them, each with memory reserved for 5 MB, and a byte now and then.
-    let mut streams: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(server.address(0)).expect("listens")).collect();
+    let mut streams: Vec<TcpStream> =
+        (0..20).map(|_| TcpStream::connect(server.address(0)).expect("listens")).collect();
     for stream in &mut streams {
         stream.write_all(&5_000_000_i32.to_be_bytes()).expect("a fresh socket");
         stream.write_all(&[0; 10]).expect("a fresh socket");
@@ -150,7 +151,11 @@ fn a_frame_that_does_not_come_is_given_up() {
                 Ok(0) => break,
                 Ok(_) => panic!("an answer to nothing"),
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    assert!(began.elapsed() < limit + Duration::from_secs(20), "still open after {:?}", began.elapsed());
+                    assert!(
+                        began.elapsed() < limit + Duration::from_secs(20),
+                        "still open after {:?}",
+                        began.elapsed()
+                    );
                     let _ = stream.write_all(&[0]);
                     other.ping().expect("others are served meanwhile");
                 }
@@ -162,6 +167,36 @@ fn a_frame_that_does_not_come_is_given_up() {
     assert!(began.elapsed() > limit - Duration::from_secs(2), "{closed} closed after {:?}", began.elapsed());
     server.wait_for_log("was not received whole within", 20);
     other.ping().expect("others live");
+    server.stop().assert_clean();
+}
+
+#[test]
+fn announced_frames_take_no_memory_and_hold_up_no_small_request() {
+    let (_folder, server) = start("");
+    let mut other = server.client(0);
+    assert_eq!(other.create_topic("t", 2, &[]).expect("the server answers"), 0);
+    let led = other.partitions("t").expect("the server answers").expect("it is there");
+    let partition = if led[0].core == 0 { 0 } else { 1 };
+    let before = server.resident_bytes();
+    // Five times what the core may hold, of which nothing comes but the first bytes.
+    let streams: Vec<TcpStream> = (0..10)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address(0)).expect("the server listens");
+            stream.write_all(&100_000_000_i32.to_be_bytes()).expect("a fresh socket");
+            stream.write_all(&[0; 100]).expect("a fresh socket");
+            stream
+        })
+        .collect();
+    for number in 0..100 {
+        let produced = other.produce("t", partition, -1, &batch(&[vec![b'.'; 1000]])).expect("the server answers");
+        assert_eq!((produced.error_code, produced.base_offset), (0, number));
+    }
+    let grown = server.resident_bytes().saturating_sub(before);
+    assert!(grown < 32 << 20, "{grown} bytes for frames that did not come");
+    drop(streams);
+    // What they held is given back: a frame of the largest batch comes through.
+    let produced = other.produce("t", partition, -1, &batch(&[vec![b'.'; 1_000_000]])).expect("the server answers");
+    assert_eq!(produced.error_code, 0);
     server.stop().assert_clean();
 }
 
@@ -286,7 +321,8 @@ fn a_burst_is_answered_in_its_order() {
     let mut client = server.client(0);
     assert_eq!(client.create_topic("t", 2, &[]).expect("the server answers"), 0);
     let led = client.partitions("t").expect("the server answers").expect("it is there");
-    let partition = (0..).zip(&led).find(|(_, led)| led.core == 0).map(|(partition, _)| partition).expect("core 0 leads one");
+    let partition =
+        (0..).zip(&led).find(|(_, led)| led.core == 0).map(|(partition, _)| partition).expect("core 0 leads one");
     // Kinds of answers that take their own time: after a sync, out of a file, at once, from another core's partition.
     let small = batch(&[b"small".to_vec()]);
     let large = batch(&[vec![b'.'; 200_000]]);

@@ -58,7 +58,8 @@ fn a_directory_that_cannot_be_used_is_a_sentence() {
     fs::write(folder.path().join("thesis.tex"), "years of work").expect("our own scratch folder");
     let ended = ServerPlan::new(folder.path()).start_refused();
     ended.assert_refused("is not empty and has no meta.properties: it is not a data directory");
-    let left: Vec<_> = fs::read_dir(folder.path()).expect("it is there").flatten().map(|entry| entry.file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(folder.path()).expect("it is there").flatten().map(|entry| entry.file_name()).collect();
     assert!(left.iter().all(|name| name == "thesis.tex" || name == ".lock"), "nothing else was put there: {left:?}");
 
     let folder = used_data_dir();
@@ -67,7 +68,9 @@ fn a_directory_that_cannot_be_used_is_a_sentence() {
 
     let folder = used_data_dir();
     let ended = ServerPlan::new(folder.path()).flags("--node-id 2").start_refused();
-    ended.assert_refused("belongs to node.id 1, not 2: it is another server's directory; check --data-dir and --node-id");
+    ended.assert_refused(
+        "belongs to node.id 1, not 2: it is another server's directory; check --data-dir and --node-id",
+    );
 
     change_file(&folder.path().join("meta.properties"), |_| "nonsense".to_owned());
     ServerPlan::new(folder.path()).start_refused().assert_refused("meta.properties: version is not 1; restore it");
@@ -95,7 +98,9 @@ fn a_file_in_the_place_of_a_directory_is_a_sentence() {
     let file = folder.path().join("file");
     drop(File::create(&file).expect("our own scratch folder"));
     for path in [file.clone(), file.join("below")] {
-        ServerPlan::new(&path).start_refused().assert_refused("check that it is a directory that this user may write to");
+        ServerPlan::new(&path)
+            .start_refused()
+            .assert_refused("check that it is a directory that this user may write to");
     }
 }
 
@@ -169,7 +174,9 @@ fn each_fallback_of_the_ring_serves() {
 
 #[test]
 fn small_limits_are_served_within_or_named() {
-    for (limit, words) in [("--memlock=65536:65536", "ulimit -l"), ("--nofile=100:100", "ulimit -n"), ("--nofile=1024:1024", "-")] {
+    for (limit, words) in
+        [("--memlock=65536:65536", "ulimit -l"), ("--nofile=100:100", "ulimit -n"), ("--nofile=1024:1024", "-")]
+    {
         let folder = scratch();
         let mut plan = ServerPlan::new(folder.path());
         plan.wrapper = vec!["prlimit".to_owned(), limit.to_owned()];
@@ -206,7 +213,8 @@ fn a_start_is_quick_and_an_idle_server_rests() {
 
     let folder = scratch();
     let server = ServerPlan::new(folder.path()).start();
-    let switches = || -> u64 { server.core_threads().iter().map(|(thread, _)| voluntary_switches(&server, *thread)).sum() };
+    let switches =
+        || -> u64 { server.core_threads().iter().map(|(thread, _)| voluntary_switches(&server, *thread)).sum() };
     // What the start has left to do is over when nothing moves for a while.
     let mut last = (switches(), Instant::now());
     wait::until("the server comes to rest after its start", Duration::from_secs(30), || {
@@ -277,17 +285,26 @@ fn signals_under_load_stop_cleanly_and_the_next_start_scans_nothing() {
         for (partition, led) in (0..).zip(&led) {
             let read = server.client(led.core).read_from("t", partition, 0).expect("the server answers");
             let count = promised.get(&partition).copied().unwrap_or(0);
-            assert!(read.len() as i64 >= count, "{signal:?}: {} of {count} records in partition {partition}", read.len());
+            assert!(
+                read.len() as i64 >= count,
+                "{signal:?}: {} of {count} records in partition {partition}",
+                read.len()
+            );
         }
         // After a kill a start does scan: what is measured can tell.
         load_until(server, &led, folder.path(), 2 * DATA_BYTES, Server::kill);
         drop_from_cache(folder.path(), "t-");
         let server = ServerPlan::new(folder.path()).start();
         let read_after_kill = read_bytes(&server);
-        println!("{signal:?}: read from disk in the start after a clean stop {read_after_clean}, after kill -9 {read_after_kill} bytes");
+        println!(
+            "{signal:?}: read from disk in the start after a clean stop {read_after_clean}, after kill -9 {read_after_kill} bytes"
+        );
         assert!(read_after_clean < DATA_BYTES / 4, "{signal:?}: {read_after_clean} bytes were read: a scan");
         // Nothing is read from a disk where the scratch folder is in memory.
-        assert!(read_after_kill == 0 || read_after_kill > DATA_BYTES / 2, "{read_after_kill} bytes: the measure is blind");
+        assert!(
+            read_after_kill == 0 || read_after_kill > DATA_BYTES / 2,
+            "{read_after_kill} bytes: the measure is blind"
+        );
         server.stop().assert_clean();
     }
 }
@@ -337,7 +354,11 @@ fn write_until_stopped(address: SocketAddr, partition: i32, stopping: &AtomicBoo
 fn data_bytes(folder: &Path) -> u64 {
     let partitions = fs::read_dir(folder).expect("it is there").flatten().filter(|entry| entry.path().is_dir());
     let files = partitions.filter_map(|partition| fs::read_dir(partition.path()).ok()).flatten().flatten();
-    files.filter(|file| file.path().extension().is_some_and(|end| end == "log")).filter_map(|file| file.metadata().ok()).map(|of| of.len()).sum()
+    files
+        .filter(|file| file.path().extension().is_some_and(|end| end == "log"))
+        .filter_map(|file| file.metadata().ok())
+        .map(|of| of.len())
+        .sum()
 }
 
 /// Bytes that the server has read from a disk.

@@ -27,14 +27,26 @@ struct Allowed {
 }
 
 const ALLOWED: &[Allowed] = &[
-    Allowed { name: "io_uring_enter", if_args: any, why: "hands operations to the ring, and is where an idle core sleeps" },
+    Allowed {
+        name: "io_uring_enter",
+        if_args: any,
+        why: "hands operations to the ring, and is where an idle core sleeps",
+    },
     Allowed { name: "io_uring_register", if_args: any, why: "gives a receive buffer group up or takes one in" },
     Allowed { name: "sendmsg", if_args: dont_wait, why: "returns EAGAIN where the socket is full" },
     Allowed { name: "sendto", if_args: dont_wait, why: "returns EAGAIN where the socket is full" },
     Allowed { name: "recvfrom", if_args: dont_wait, why: "returns EAGAIN where the socket is empty" },
-    Allowed { name: "sendfile", if_args: to_socket, why: "a non-blocking socket, and only pages that were found in memory" },
+    Allowed {
+        name: "sendfile",
+        if_args: to_socket,
+        why: "a non-blocking socket, and only pages that were found in memory",
+    },
     Allowed { name: "splice", if_args: splice_nonblock, why: "returns EAGAIN where the socket is full" },
-    Allowed { name: "pwrite64", if_args: short_write, why: "64 KiB at most into the page cache; longer ones go by the ring" },
+    Allowed {
+        name: "pwrite64",
+        if_args: short_write,
+        why: "64 KiB at most into the page cache; longer ones go by the ring",
+    },
     Allowed { name: "preadv2", if_args: read_nowait, why: "returns EAGAIN where the page is not in memory" },
     Allowed { name: "cachestat", if_args: any, why: "looks at the page cache's tree only" },
     Allowed { name: "syscall_0x1c3", if_args: any, why: "cachestat, which older straces have no name for" },
@@ -44,8 +56,16 @@ const ALLOWED: &[Allowed] = &[
     Allowed { name: "getpeername", if_args: any, why: "who connected" },
     Allowed { name: "pipe2", if_args: any, why: "a pipe for a cold range: memory only" },
     Allowed { name: "fcntl", if_args: pipe_size, why: "the size of a pipe: memory only" },
-    Allowed { name: "futex", if_args: futex_wake, why: "wakes the thread that writes the log or the helper; cores never wait" },
-    Allowed { name: "futex", if_args: arena_lock, why: "the lock of an arena of glibc's malloc, held for a few instructions" },
+    Allowed {
+        name: "futex",
+        if_args: futex_wake,
+        why: "wakes the thread that writes the log or the helper; cores never wait",
+    },
+    Allowed {
+        name: "futex",
+        if_args: arena_lock,
+        why: "the lock of an arena of glibc's malloc, held for a few instructions",
+    },
     Allowed { name: "clock_gettime", if_args: any, why: "the thread's CPU time is no vDSO clock" },
     Allowed { name: "getrandom", if_args: any, why: "the kernel's generator is up long before a server" },
     Allowed { name: "mmap", if_args: anonymous, why: "the allocator's; never of a file" },
@@ -101,7 +121,11 @@ fn futex_wake(args: &str) -> bool {
 
 /// glibc puts an arena's lock 0x30 into a heap, and aligns heaps at 64 MiB. Any other wait would be for another thread.
 fn arena_lock(args: &str) -> bool {
-    let address = args.split(',').next().and_then(|word| word.strip_prefix("0x")).and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    let address = args
+        .split(',')
+        .next()
+        .and_then(|word| word.strip_prefix("0x"))
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok());
     args.contains("FUTEX_WAIT_PRIVATE, 2, NULL") && address.is_some_and(|address| address % (64 << 20) == 0x30)
 }
 
@@ -175,9 +199,21 @@ fn the_checker_tells_calls_that_block() {
 17 --- SIGCONT {si_signo=SIGCONT} ---
 17 clock_nanosleep(CLOCK_REALTIME, 0, {tv_sec=0, tv_nsec=1000000}, NULL) = 0
 "#;
-    let flagged: Vec<String> = calls(trace).iter().filter(|call| !is_allowed(call)).map(|call| call.name.clone()).collect();
-    let expected =
-        ["pwrite64", "openat", "fsync", "preadv2", "pread64", "recvfrom", "close", "mmap", "write", "clock_nanosleep", "futex"];
+    let flagged: Vec<String> =
+        calls(trace).iter().filter(|call| !is_allowed(call)).map(|call| call.name.clone()).collect();
+    let expected = [
+        "pwrite64",
+        "openat",
+        "fsync",
+        "preadv2",
+        "pread64",
+        "recvfrom",
+        "close",
+        "mmap",
+        "write",
+        "clock_nanosleep",
+        "futex",
+    ];
     assert_eq!(flagged, expected);
 }
 
@@ -197,14 +233,22 @@ fn cores_under_load_make_no_call_that_blocks() {
         let waits = calls.iter().filter(|call| call.name == "futex" && call.args.contains("FUTEX_WAIT")).count();
         println!("{durability}: {} calls: {counts:?}, {waits} waits for the allocator", calls.len());
         // strace makes each call of the holder take long, so some waits are its own doing.
-        assert!(waits * 100 <= calls.len(), "{durability}: {waits} waits for the allocator among {} calls", calls.len());
+        assert!(
+            waits * 100 <= calls.len(),
+            "{durability}: {waits} waits for the allocator among {} calls",
+            calls.len()
+        );
         let refused: Vec<String> = calls
             .iter()
             .filter(|call| !is_allowed(call))
             .map(|call| format!("{}({})", call.name, call.args.chars().take(200).collect::<String>()))
             .collect();
         let shown = refused.iter().take(40).map(String::as_str).collect::<Vec<_>>().join("\n");
-        assert!(refused.is_empty(), "{durability}: {} calls are not on the list of those that never block:\n{shown}", refused.len());
+        assert!(
+            refused.is_empty(),
+            "{durability}: {} calls are not on the list of those that never block:\n{shown}",
+            refused.len()
+        );
         // The load was there to be seen.
         for name in ["io_uring_enter", "pwrite64", "sendmsg", "sendfile"] {
             assert!(counts.contains_key(name), "{durability}: no {name} among {counts:?}");
@@ -317,7 +361,10 @@ fn load(server: &Server, folder: &Path) {
 /// dd asks the kernel to forget a file's clean pages, after a sync has made them clean.
 fn drop_from_cache(path: &Path) {
     File::open(path).and_then(|file| file.sync_all()).expect("a file of the partition");
-    let dropped = Command::new("dd").arg(format!("if={}", path.display())).args(["iflag=nocache", "count=0", "status=none"]).status();
+    let dropped = Command::new("dd")
+        .arg(format!("if={}", path.display()))
+        .args(["iflag=nocache", "count=0", "status=none"])
+        .status();
     assert!(dropped.expect("dd runs").success(), "{}", path.display());
 }
 

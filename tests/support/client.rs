@@ -123,9 +123,11 @@ impl Client {
     /// Asks for the versions: the smallest question there is.
     pub(crate) fn ping(&mut self) -> io::Result<()> {
         let request = ApiVersionsRequest::default();
-        self.call(ApiKey::ApiVersions, 0, |out| request.encode(out, 0), |reader| reader.int16("error_code")).map(|code| {
-            assert_eq!(code, 0, "ApiVersions works");
-        })
+        self.call(ApiKey::ApiVersions, 0, |out| request.encode(out, 0), |reader| reader.int16("error_code")).map(
+            |code| {
+                assert_eq!(code, 0, "ApiVersions works");
+            },
+        )
     }
 
     /// Sends a produce without waiting for its answer.
@@ -220,7 +222,10 @@ impl Client {
                 num_partitions: partitions,
                 replication_factor: 1,
                 assignments: Vec::new(),
-                configs: configs.iter().map(|(name, value)| CreatableTopicConfig { name, value: Some(value) }).collect(),
+                configs: configs
+                    .iter()
+                    .map(|(name, value)| CreatableTopicConfig { name, value: Some(value) })
+                    .collect(),
             }],
             timeout_ms: 30_000,
             validate_only: false,
@@ -240,7 +245,9 @@ impl Client {
             ApiKey::DeleteTopics,
             DELETE_VERSION,
             |out| request.encode(out, DELETE_VERSION),
-            |reader| DeleteTopicsResponse::decode(reader, DELETE_VERSION).map(|response| response.responses[0].error_code),
+            |reader| {
+                DeleteTopicsResponse::decode(reader, DELETE_VERSION).map(|response| response.responses[0].error_code)
+            },
         )
     }
 
@@ -275,7 +282,8 @@ impl Client {
 
     /// A producer id of its own, and its epoch.
     pub(crate) fn init_producer_id(&mut self) -> io::Result<(ProducerId, i16)> {
-        let request = InitProducerIdRequest { transactional_id: None, transaction_timeout_ms: 1000, ..Default::default() };
+        let request =
+            InitProducerIdRequest { transactional_id: None, transaction_timeout_ms: 1000, ..Default::default() };
         let answer = self.call(
             ApiKey::InitProducerId,
             INIT_PRODUCER_VERSION,

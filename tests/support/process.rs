@@ -60,7 +60,13 @@ pub(crate) struct Ended {
 
 impl ServerPlan {
     pub(crate) fn new(data_dir: &Path) -> Self {
-        Self { data_dir: data_dir.to_path_buf(), cores: "2".to_owned(), flags: Vec::new(), port: None, wrapper: Vec::new() }
+        Self {
+            data_dir: data_dir.to_path_buf(),
+            cores: "2".to_owned(),
+            flags: Vec::new(),
+            port: None,
+            wrapper: Vec::new(),
+        }
     }
 
     /// Adds flags, cut at spaces.
