@@ -171,6 +171,36 @@ fn a_frame_that_does_not_come_is_given_up() {
 }
 
 #[test]
+fn announced_frames_take_no_memory_and_hold_up_no_small_request() {
+    let (_folder, server) = start("");
+    let mut other = server.client(0);
+    assert_eq!(other.create_topic("t", 2, &[]).expect("the server answers"), 0);
+    let led = other.partitions("t").expect("the server answers").expect("it is there");
+    let partition = if led[0].core == 0 { 0 } else { 1 };
+    let before = server.resident_bytes();
+    // Five times what the core may hold, of which nothing comes but the first bytes.
+    let streams: Vec<TcpStream> = (0..10)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address(0)).expect("the server listens");
+            stream.write_all(&100_000_000_i32.to_be_bytes()).expect("a fresh socket");
+            stream.write_all(&[0; 100]).expect("a fresh socket");
+            stream
+        })
+        .collect();
+    for number in 0..100 {
+        let produced = other.produce("t", partition, -1, &batch(&[vec![b'.'; 1000]])).expect("the server answers");
+        assert_eq!((produced.error_code, produced.base_offset), (0, number));
+    }
+    let grown = server.resident_bytes().saturating_sub(before);
+    assert!(grown < 32 << 20, "{grown} bytes for frames that did not come");
+    drop(streams);
+    // What they held is given back: a frame of the largest batch comes through.
+    let produced = other.produce("t", partition, -1, &batch(&[vec![b'.'; 1_000_000]])).expect("the server answers");
+    assert_eq!(produced.error_code, 0);
+    server.stop().assert_clean();
+}
+
+#[test]
 fn a_storm_of_connections_leaves_those_that_are_there_alone() {
     let (_folder, server) = start("--set max.connections.per.ip=50 --set max.connections=1000");
     let mut live: Vec<Client> = (0..20).map(|_| server.client(0)).collect();
