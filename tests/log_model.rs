@@ -195,7 +195,7 @@ impl World {
         };
         // As much of what follows as an answer can hold.
         let mut expected = Vec::new();
-        for (_, (last, bytes)) in self.batches.range(from.saturating_sub(100)..end) {
+        for (_, (last, bytes)) in self.batches.range(from.saturating_sub(100).min(end)..end) {
             if *last >= from && expected.len() <= max_bytes as usize {
                 expected.extend_from_slice(bytes);
             }
