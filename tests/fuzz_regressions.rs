@@ -1,6 +1,6 @@
 //! What the fuzzers of `tests/fuzz` once found, and their seeds, in an ordinary test run.
 #![allow(clippy::disallowed_methods, reason = "reads the kept inputs")]
-#![allow(unreachable_pub, reason = "the targets are modules here and files of another crate there")]
+#![allow(unreachable_pub, reason = "these files are public in the fuzzers' own crate")]
 
 use std::fs;
 use std::path::Path;

@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
     let Some((header, records)) = bytes.split_at_checked(HEADER_BYTES) else { return };
     for codec in Compression::ALL {
         let mut again = header.to_vec();
-        again[ATTRIBUTES_LOW_AT] = again[ATTRIBUTES_LOW_AT] & !CODEC_BITS | codec as u8;
+        again[ATTRIBUTES_LOW_AT] = (again[ATTRIBUTES_LOW_AT] & !CODEC_BITS) | codec as u8;
         let taken = checked.map_or(records, |checked| &records[..checked.len_bytes as usize - HEADER_BYTES]);
         compress(codec, taken, &mut again).expect("compressors take all bytes");
         let length = i32::try_from(again.len() - LEN_PREFIX_BYTES).expect("inputs are small");
