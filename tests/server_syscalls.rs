@@ -63,6 +63,11 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         name: "futex",
+        if_args: channel_lock,
+        why: "the lock of a channel's sleepers, to the helper or the log's thread, held for a few instructions",
+    },
+    Allowed {
+        name: "futex",
         if_args: arena_lock,
         why: "the lock of an arena of glibc's malloc, held for a few instructions",
     },
@@ -127,6 +132,11 @@ fn arena_lock(args: &str) -> bool {
         .and_then(|word| word.strip_prefix("0x"))
         .and_then(|hex| u64::from_str_radix(hex, 16).ok());
     args.contains("FUTEX_WAIT_PRIVATE, 2, NULL") && address.is_some_and(|address| address % (64 << 20) == 0x30)
+}
+
+/// A lock of std's that another thread holds: only channels have them. How often is bounded below.
+fn channel_lock(args: &str) -> bool {
+    args.contains("FUTEX_WAIT_BITSET_PRIVATE, 2, NULL")
 }
 
 fn anonymous(args: &str) -> bool {
@@ -221,7 +231,7 @@ fn the_checker_tells_calls_that_block() {
 fn cores_under_load_make_no_call_that_blocks() {
     for durability in ["segment", "os"] {
         let folder = tempfile::tempdir().expect("a scratch folder");
-        let server = ServerPlan::new(folder.path()).flags(&format!("--durability {durability}")).start();
+        let server = ServerPlan::new(folder.path()).flags(&format!("--durability {durability} --log warn")).start();
         let trace = Trace::attach(&server, folder.path());
         load(&server, folder.path());
         let text = trace.end();
@@ -231,13 +241,9 @@ fn cores_under_load_make_no_call_that_blocks() {
             *counts.entry(&call.name).or_default() += 1;
         }
         let waits = calls.iter().filter(|call| call.name == "futex" && call.args.contains("FUTEX_WAIT")).count();
-        println!("{durability}: {} calls: {counts:?}, {waits} waits for the allocator", calls.len());
+        println!("{durability}: {} calls: {counts:?}, {waits} waits for a lock", calls.len());
         // strace makes each call of the holder take long, so some waits are its own doing.
-        assert!(
-            waits * 100 <= calls.len(),
-            "{durability}: {waits} waits for the allocator among {} calls",
-            calls.len()
-        );
+        assert!(waits * 200 <= calls.len(), "{durability}: {waits} waits for locks among {} calls", calls.len());
         let refused: Vec<String> = calls
             .iter()
             .filter(|call| !is_allowed(call))
