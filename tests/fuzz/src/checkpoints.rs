@@ -20,7 +20,8 @@ pub fn run(data: &[u8]) {
         let again = LeaderEpochs::parse(&epochs.to_text()).expect("what was written is read");
         assert_eq!(again.entries(), epochs.entries());
         for entry in epochs.entries() {
-            assert_eq!(epochs.epoch_of(entry.start_offset), Some(entry.epoch));
+            // Epochs without records begin where the next one does.
+            assert!(epochs.epoch_of(entry.start_offset) >= Some(entry.epoch));
             let _ = epochs.end_offset_for(LeaderEpoch(entry.epoch.0), Offset(i64::MAX));
         }
     }

@@ -15,7 +15,9 @@ pub fn run(data: &[u8]) {
     let mut bytes = bytes.to_vec();
     if choices & CRC_AS_IT_IS == 0 {
         let len_bytes = batch_len_bytes(&bytes).map_or(0, |len| len as usize);
-        if let Some(batch) = bytes.get_mut(..len_bytes) {
+        if len_bytes >= HEADER_BYTES
+            && let Some(batch) = bytes.get_mut(..len_bytes)
+        {
             stamp_crc(batch);
         }
     }
