@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use alluvium::record::batch::crc32c;
 use alluvium::wire::error_code::ErrorCode;
-use support::client::{Client, idempotent_batch, records_of};
+use support::client::{Client, batch, idempotent_batch, records_of};
 use support::process::{Server, ServerPlan};
 use support::wait;
 
@@ -172,6 +172,8 @@ fn a_full_disk_refuses_writes_and_nothing_else() {
             }
             writer.check("with space again");
         }
+        let more = server.client(0).partitions("more").expect("the server answers");
+        println!("{durability}: the topic made on the full disk, with space again: {more:?}");
         println!("{durability}: {full} records until the disk was full; creating a topic then: error {made_when_full}");
         assert!(server.log_count("the disk is full") > 0, "{}", server.log());
         server.kill();
@@ -181,6 +183,15 @@ fn a_full_disk_refuses_writes_and_nothing_else() {
         let mut writers: Vec<Writer> =
             (0..).zip(kept).map(|(partition, kept)| Writer::connect(&server, partition, kept)).collect();
         writers.iter_mut().for_each(|writer| writer.check("after kill -9"));
+        if made_when_full == 0 {
+            // A topic that was made on the full disk, and said to be there.
+            let led = server.client(0).partitions("more").expect("the server answers").expect("it is there");
+            for (partition, led) in (0..).zip(led) {
+                let records = batch(&[b"at last".to_vec()]);
+                let produced = server.client(led.core).produce("more", partition, -1, &records);
+                assert_eq!(produced.expect("the server answers").error_code, 0, "{durability}: more-{partition}");
+            }
+        }
         fill(&mut writers, durability);
         writers.iter_mut().for_each(|writer| writer.check("full again"));
         let ended = server.stop();

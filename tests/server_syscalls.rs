@@ -52,7 +52,7 @@ const ALLOWED: &[Allowed] = &[
     Allowed { name: "syscall_0x1c3", if_args: any, why: "cachestat, which older straces have no name for" },
     Allowed { name: "write", if_args: to_eventfd, why: "wakes another core's ring; would block at 2^64 - 2 only" },
     Allowed { name: "close", if_args: not_a_file, why: "a socket, a pipe or an event; files are closed by the ring" },
-    Allowed { name: "setsockopt", if_args: any, why: "no delay, on a new connection" },
+    Allowed { name: "setsockopt", if_args: any, why: "an option of a socket: memory only" },
     Allowed { name: "getpeername", if_args: any, why: "who connected" },
     Allowed { name: "pipe2", if_args: any, why: "a pipe for a cold range: memory only" },
     Allowed { name: "fcntl", if_args: pipe_size, why: "the size of a pipe: memory only" },
