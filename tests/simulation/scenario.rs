@@ -225,7 +225,7 @@ fn has_disk_errors(faults: &Faults) -> bool {
 }
 
 fn draw_faults(random: &Random) -> Faults {
-    let mut rate = |max: u64| if random.coin() { random.below(max) as u32 } else { 0 };
+    let rate = |max: u64| if random.coin() { random.below(max) as u32 } else { 0 };
     Faults {
         read_error_per_million: rate(5_000),
         write_error_per_million: rate(5_000),

@@ -117,7 +117,7 @@ impl Server {
         let io = main.clone();
         let finished = sim.run(&main, limit_ns, async move {
             for dir in &dirs.dirs {
-                if hosting::merge_checkpoints(&io, dir).await.is_ok() {
+                if hosting::merge_checkpoints(&io, dir, CORE_COUNT as u32).await.is_ok() {
                     let _ = data_dir::write_clean_marker(&io, dir).await;
                 }
             }
