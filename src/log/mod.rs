@@ -3,6 +3,7 @@
 //! Nothing here waits for the disk: a [`partition_log::PartitionLog`] hands out owned plans, the shard has the ring
 //! carry them out, and the completion commits them. Only [`recovery`] reads and writes, at open.
 
+pub mod core_checkpoint;
 pub mod error;
 pub mod layout;
 pub mod leader_epochs;

@@ -192,10 +192,11 @@ fn prepare_data_dirs(options: &ServerOptions) -> Result<DataDirs, ServeError> {
 
 /// Writes what Kafka has once a directory, when no core writes any more.
 fn finish_data_dirs(options: &ServerOptions, dirs: DataDirs) -> Result<(), ServeError> {
+    let core_count = options.shard.core_count;
     run_apart(options, move |io| async move {
         for dir in &dirs.dirs {
             // A directory whose checkpoints cannot be merged is left unclean: the next start scans it.
-            match hosting::merge_checkpoints(&io, dir).await {
+            match hosting::merge_checkpoints(&io, dir, core_count).await {
                 Ok(()) => data_dir::write_clean_marker(&io, dir).await?,
                 Err(error) => {
                     error!(dir = %dir.path.display(), %error, "the stop was not clean; the next start scans this directory")

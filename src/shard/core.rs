@@ -9,6 +9,7 @@ use ahash::RandomState;
 
 use crate::control::catalog::Catalog;
 use crate::control::snapshot::Snapshot;
+use crate::log::core_checkpoint::CorePoints;
 use crate::log::recovery_point::PartitionOffsets;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
@@ -18,7 +19,6 @@ use crate::shard::catalog_host::CatalogHost;
 use crate::shard::counters::Counters;
 use crate::shard::durability::DurabilityStage;
 use crate::shard::files::FileCache;
-use crate::shard::hosting::checkpoint_key;
 use crate::shard::memory::MemoryBudget;
 use crate::shard::message::{Answer, Question};
 use crate::shard::options::{DataDir, ShardOptions};
@@ -53,7 +53,16 @@ pub struct StartState {
     /// By a clean stop: nothing has to be scanned.
     pub clean: bool,
     /// Where logs were known to be durable, by data directory.
-    pub recovery_points: BTreeMap<PathBuf, PartitionOffsets>,
+    pub recovery_points: BTreeMap<PathBuf, RecoveryPoints>,
+}
+
+/// Where the logs of one data directory were known to be durable.
+#[derive(Default)]
+pub struct RecoveryPoints {
+    /// From the cores' own checkpoints.
+    pub by_id: CorePoints,
+    /// From Kafka's merged one, where no core has left one.
+    pub by_name: PartitionOffsets,
 }
 
 impl Shard {
@@ -139,18 +148,19 @@ impl Shard {
     }
 
     pub(in crate::shard) fn is_clean_start(&self) -> bool {
-        // A topic that is made later starts clean too, but has nothing to scan.
-        self.start.borrow().clean
+        // What is made later is not what the last run left.
+        self.start.borrow().clean && !self.has_catalog()
     }
 
-    /// Where the last run knew the partition to be durable, from a core's own checkpoint; from Kafka's merged one, which
-    /// goes by the topic's name, only where nothing can have happened since it was written.
     pub(in crate::shard) fn recovery_point_of(&self, dir: &DataDir, topic: &str, id: PartitionId) -> Offset {
         let start = self.start.borrow();
         let Some(points) = start.recovery_points.get(&dir.path) else { return Offset(0) };
-        let by_id = points.get(&checkpoint_key(id));
-        let by_name = || points.get(&(topic.to_owned(), id.partition)).filter(|_| start.clean && !self.has_catalog());
-        by_id.or_else(by_name).copied().unwrap_or(Offset(0))
+        if let Some((_, offset)) = points.by_id.get(&id) {
+            return *offset;
+        }
+        // A topic that is made later may have the name of one that was there.
+        let by_name = points.by_name.get(&(topic.to_owned(), id.partition)).filter(|_| !self.has_catalog());
+        by_name.copied().unwrap_or(Offset(0))
     }
 
     /// The partition, if this core hosts it. Requests go through [`Shard::route`].

@@ -1,7 +1,7 @@
 //! Which partitions this core has: opened, made, let go and removed as the catalog says; and closed at the stop.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 
 use crate::control::snapshot::Snapshot;
 use crate::control::topic::Topic;
+use crate::log::core_checkpoint::{self, CorePoints};
 use crate::log::error::RecoveryError;
 use crate::log::layout;
 use crate::log::partition_log::PartitionLog;
@@ -22,7 +23,7 @@ use crate::log::segment_files;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{Io, read_file, replace_file};
-use crate::shard::core::Shard;
+use crate::shard::core::{RecoveryPoints, Shard};
 use crate::shard::durability::sync_from_recovery_point;
 use crate::shard::files::FileKind;
 use crate::shard::options::DataDir;
@@ -209,44 +210,45 @@ pub async fn sweep(shard: Rc<Shard>) {
     }
 }
 
-/// Reads where the last run's logs were known to be durable: from each core's own checkpoint, and from Kafka's merged one.
-pub async fn load_recovery_points(io: &Io, dir: &DataDir) -> PartitionOffsets {
-    let mut points = PartitionOffsets::new();
+/// Reads where the last run's logs were known to be durable: from each core's own checkpoint, or, where there is none (the
+/// directory was Kafka's), from Kafka's.
+pub async fn load_recovery_points(io: &Io, dir: &DataDir) -> RecoveryPoints {
+    let mut points = RecoveryPoints::default();
     let Ok(entries) = io.read_dir(&dir.path).await else { return points };
-    for entry in entries.iter().filter(|entry| is_recovery_checkpoint(&entry.name)) {
-        let path = dir.path.join(&entry.name);
-        let text = read_file(io, &path, CHECKPOINT_BYTES_MAX).await;
-        match text.map(|bytes| recovery_point::parse(&String::from_utf8_lossy(&bytes))) {
-            // Two cores may have had a partition one after the other: what was durable then is so now.
-            Ok(Some(found)) => {
-                for (key, offset) in found {
-                    let known = points.entry(key).or_insert(offset);
-                    *known = offset.max(*known);
-                }
-            }
-            Ok(None) => {
-                warn!(path = %path.display(), "a checkpoint makes no sense; its logs are scanned from their start");
-            }
-            Err(error) => {
-                warn!(path = %path.display(), %error, "a checkpoint could not be read; its logs are scanned from their start");
+    let mut is_ours = false;
+    for entry in entries.iter().filter(|entry| entry.name.starts_with(CORE_CHECKPOINT) && !entry.name.ends_with(".tmp"))
+    {
+        is_ours = true;
+        // Two cores may have had a partition one after the other: what was durable then is so now.
+        for (id, (topic, offset)) in load_core_points(io, &dir.path.join(&entry.name)).await {
+            let (_, known) = points.by_id.entry(id).or_insert((topic, offset));
+            *known = offset.max(*known);
+        }
+    }
+    let kafkas = dir.path.join(layout::RECOVERY_POINT_CHECKPOINT);
+    if !is_ours && let Ok(bytes) = read_file(io, &kafkas, CHECKPOINT_BYTES_MAX).await {
+        match recovery_point::parse(&String::from_utf8_lossy(&bytes)) {
+            Some(found) => points.by_name = found,
+            None => {
+                warn!(path = %kafkas.display(), "a checkpoint makes no sense; its logs are scanned from their start")
             }
         }
     }
     points
 }
 
-/// The key of a partition in a core's own checkpoint: by topic id, as a topic that was made again under its name has
-/// nothing to do with the one before. No topic's name has a colon.
-pub(in crate::shard) fn checkpoint_key(id: PartitionId) -> (String, i32) {
-    (format!(":{}", id.topic_id), id.partition)
-}
-
-fn is_recovery_checkpoint(name: &str) -> bool {
-    name == layout::RECOVERY_POINT_CHECKPOINT || is_core_checkpoint(name)
-}
-
-fn is_core_checkpoint(name: &str) -> bool {
-    name.starts_with(CORE_CHECKPOINT) && !name.ends_with(".tmp")
+async fn load_core_points(io: &Io, path: &Path) -> CorePoints {
+    let parsed = read_file(io, path, CHECKPOINT_BYTES_MAX)
+        .await
+        .map(|bytes| core_checkpoint::parse(&String::from_utf8_lossy(&bytes)));
+    match parsed {
+        Ok(Some(found)) => return found,
+        Ok(None) => warn!(path = %path.display(), "a checkpoint makes no sense; its logs are scanned from their start"),
+        Err(error) => {
+            warn!(path = %path.display(), %error, "a checkpoint could not be read; its logs are scanned from their start")
+        }
+    }
+    CorePoints::new()
 }
 
 /// Writes this core's recovery points now and then, so that a start after a crash scans little.
@@ -254,7 +256,7 @@ pub async fn keep_checkpoints(shard: Rc<Shard>) {
     while !shard.is_stopping() {
         shard.io().sleep_ms(CHECKPOINT_INTERVAL_MS).await;
         forget_idle_producers(&shard);
-        write_checkpoints(&shard, false).await;
+        write_checkpoints(&shard).await;
     }
 }
 
@@ -267,18 +269,14 @@ fn forget_idle_producers(shard: &Shard) {
     }
 }
 
-/// `by_name` as well for Kafka's merged checkpoint, at a clean stop.
-async fn write_checkpoints(shard: &Rc<Shard>, by_name: bool) {
+async fn write_checkpoints(shard: &Rc<Shard>) {
     for dir in &shard.options().data_dirs {
-        let mut points = PartitionOffsets::new();
+        let mut points = CorePoints::new();
         for partition in shard.partitions().iter().filter(|partition| partition.folder().parent() == Some(&dir.path)) {
-            points.insert(checkpoint_key(partition.id()), partition.recovery_point());
-            if by_name {
-                points.insert((partition.topic().to_owned(), partition.id().partition), partition.recovery_point());
-            }
+            points.insert(partition.id(), (partition.topic().to_owned(), partition.recovery_point()));
         }
         let path = dir.path.join(format!("{CORE_CHECKPOINT}{}", shard.core_index()));
-        if let Err(error) = replace_file(shard.io(), &path, recovery_point::to_text(&points).into_bytes()).await {
+        if let Err(error) = replace_file(shard.io(), &path, core_checkpoint::to_text(&points).into_bytes()).await {
             warn!(path = %path.display(), %error, "the recovery points could not be written; a start after a crash will scan more");
         }
     }
@@ -288,13 +286,11 @@ async fn write_checkpoints(shard: &Rc<Shard>, by_name: bool) {
 ///
 /// # Errors
 /// Where the disk refuses.
-pub async fn merge_checkpoints(io: &Io, dir: &DataDir) -> io::Result<()> {
+pub async fn merge_checkpoints(io: &Io, dir: &DataDir, core_count: u32) -> io::Result<()> {
     let mut points = PartitionOffsets::new();
-    for entry in io.read_dir(&dir.path).await?.iter().filter(|entry| is_core_checkpoint(&entry.name)) {
-        let bytes = read_file(io, &dir.path.join(&entry.name), CHECKPOINT_BYTES_MAX).await?;
-        let found = recovery_point::parse(&String::from_utf8_lossy(&bytes));
-        let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-        points.extend(found.into_iter().filter(|((topic, _), _)| !topic.starts_with(':')));
+    for core in 0..core_count {
+        let found = load_core_points(io, &dir.path.join(format!("{CORE_CHECKPOINT}{core}"))).await;
+        points.extend(found.into_iter().map(|(id, (topic, offset))| ((topic, id.partition), offset)));
     }
     let text = recovery_point::to_text(&points);
     for name in [layout::RECOVERY_POINT_CHECKPOINT, layout::HIGH_WATERMARK_CHECKPOINT] {
@@ -333,7 +329,7 @@ pub async fn close_all(shard: &Rc<Shard>) -> Closed {
         }
     })
     .await;
-    write_checkpoints(shard, true).await;
+    write_checkpoints(shard).await;
     closed.get()
 }
 
@@ -421,9 +417,6 @@ where
     }
     poll_fn(|_| if left.get() == 0 { Poll::Ready(()) } else { Poll::Pending }).await;
 }
-
-/// Recovery points of one data directory, by topic and partition.
-pub type RecoveryPoints = BTreeMap<PathBuf, PartitionOffsets>;
 
 /// Partitions opened or closed at the same time.
 const OPENED_AT_ONCE_MAX: usize = 16;

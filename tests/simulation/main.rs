@@ -2,12 +2,26 @@
 //!
 //! ```text
 //! seeds.rs    which seeds to run: all of a range, or the one that failed
-//! oracle.rs   what was promised, and whether it was kept: knows no server and no simulator
+//! broker.rs   the tests: the real broker's seeds, and wrong brokers that have to be found out
+//! scenario.rs one seed: lives of the server and how they end, and the judgement at the end
+//! server.rs   the real server on a simulated machine: boot, crash, stop
+//! workload.rs its clients: topics made and deleted, readers, the check of all that is there
+//! producer.rs a producer as Kafka's clients are: batches in flight, retries in order, idempotent or not
+//! client.rs   a connection that speaks Kafka's protocol
+//! ledger.rs   what all clients were promised and saw
+//! oracle.rs   what was promised of records, and whether it was kept: knows no server and no simulator
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
 //! ```
 //!
 //! `scripts/simulate SEED` runs one seed again.
 
+mod broker;
 mod canary;
+mod client;
+mod ledger;
 mod oracle;
+mod producer;
+mod scenario;
 mod seeds;
+mod server;
+mod workload;

@@ -1,0 +1,238 @@
+//! The real server on a simulated machine: booted as `server::boot` boots it, crashed, stopped.
+
+use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::task::Poll;
+
+use alluvium::control::broker_config::BrokerConfig;
+use alluvium::ring::io::{Io, Listener};
+use alluvium::ring::mailbox;
+use alluvium::ring::sim::machine::Machine;
+use alluvium::ring::sim::options::Crash;
+use alluvium::ring::sim::world::Sim;
+use alluvium::server::core_main::{self, CoreBoot};
+use alluvium::server::data_dir::{self, DataDirs};
+use alluvium::shard::hosting::{self, Closed};
+use alluvium::shard::message::{Answer, Question};
+use alluvium::shard::options::{BrokerAddress, ShardOptions};
+
+/// Cores of the server: one listens on the port, the next on the port after.
+pub(crate) const CORE_COUNT: usize = 2;
+
+/// The server, running or not.
+pub(crate) struct Server {
+    machine: Machine,
+    config: BrokerConfig,
+    life: Option<Life>,
+}
+
+/// One run of it, from a boot to a crash or a stop.
+struct Life {
+    main: Io,
+    state: Rc<LifeState>,
+}
+
+#[derive(Default)]
+struct LifeState {
+    ready_count: Cell<usize>,
+    ended_count: Cell<usize>,
+    left_gaps: Cell<bool>,
+    failed: RefCell<Option<String>>,
+    stop: Cell<bool>,
+    dirs: RefCell<Option<DataDirs>>,
+}
+
+impl Server {
+    /// A server that was never started, on an empty disk.
+    pub(crate) fn new(sim: &Sim, config: BrokerConfig) -> Self {
+        Self { machine: sim.machine(), config, life: None }
+    }
+
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Where a core listens.
+    pub(crate) fn address(core: usize) -> SocketAddr {
+        let port = PORT + u16::try_from(core).expect("few cores");
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), port)
+    }
+
+    /// Starts it; [`Server::is_ready`] tells when it serves.
+    pub(crate) fn boot(&mut self) {
+        assert!(self.life.is_none(), "it runs already");
+        // The main thread has a ring of its own for what comes before the cores.
+        let main = self.machine.core(CORE_COUNT);
+        let cores: Vec<Io> = (0..CORE_COUNT).map(|core| self.machine.core(core)).collect();
+        let state = Rc::new(LifeState::default());
+        let options = self.options();
+        main.spawn(run(main.clone(), cores, options, state.clone()));
+        self.life = Some(Life { main, state });
+    }
+
+    /// True when every core serves.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.life.as_ref().is_some_and(|life| life.state.ready_count.get() == CORE_COUNT)
+    }
+
+    /// Why it gave up, where it did.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.life.as_ref().and_then(|life| life.state.failed.borrow().clone())
+    }
+
+    /// True between a boot and a crash or a stop.
+    pub(crate) fn is_running(&self) -> bool {
+        self.life.is_some()
+    }
+
+    /// Ends it at once.
+    pub(crate) fn crash(&mut self, how: Crash) {
+        self.life = None;
+        self.machine.crash(how);
+    }
+
+    /// Asks for a clean stop (SIGTERM); [`Server::has_stopped`] tells when the cores have ended.
+    pub(crate) fn request_stop(&self) {
+        let Some(life) = &self.life else { return };
+        life.state.stop.set(true);
+        (0..CORE_COUNT).for_each(|core| life.main.notify(core));
+    }
+
+    /// True when all cores have ended after a request to stop.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.life.as_ref().is_some_and(|life| life.state.ended_count.get() == CORE_COUNT)
+    }
+
+    /// After the cores have ended: writes what a clean stop writes, and ends the process. False where it does not come
+    /// to an end in `limit_ns`; the machine is then to be crashed.
+    pub(crate) fn finish_stop(&mut self, sim: &Sim, limit_ns: u64) -> bool {
+        let Some(life) = self.life.take() else { return true };
+        // As boot does: no marker where a core could not close all cleanly.
+        let dirs = life.state.dirs.borrow().clone().filter(|_| !life.state.left_gaps.get());
+        drop(life);
+        // The threads of the cores are joined first.
+        self.machine.crash(Crash::Stop);
+        let Some(dirs) = dirs else { return true };
+        let main = self.machine.core(CORE_COUNT);
+        let io = main.clone();
+        let finished = sim.run(&main, limit_ns, async move {
+            for dir in &dirs.dirs {
+                if hosting::merge_checkpoints(&io, dir, CORE_COUNT as u32).await.is_ok() {
+                    let _ = data_dir::write_clean_marker(&io, dir).await;
+                }
+            }
+        });
+        if finished.is_ok() {
+            self.machine.crash(Crash::Stop);
+        }
+        finished.is_ok()
+    }
+
+    fn options(&self) -> ShardOptions {
+        let brokers = (0..CORE_COUNT).map(|core| BrokerAddress {
+            id: broker_id(core),
+            host: Self::address(core).ip().to_string(),
+            port: Self::address(core).port(),
+        });
+        ShardOptions {
+            node_id: NODE_ID,
+            core_count: CORE_COUNT as u32,
+            cluster_id: String::new(),
+            cluster_id_bytes: [0; 16],
+            clamp_replication: false,
+            brokers: brokers.collect(),
+            data_dirs: Vec::new(),
+            frame_memory_bytes: 8 << 20,
+            // Few, so that handles are closed and opened again.
+            open_files_max: 6,
+            request_bytes_max: 1 << 20,
+            connection_idle_ms_max: 600_000,
+            connections_max: 100,
+            connections_per_ip_max: 100,
+            fetch_bytes_max: 1 << 20,
+            fetch_sessions_max: 10,
+            broker_config: self.config.clone(),
+        }
+    }
+}
+
+/// Broker id of a core.
+pub(crate) fn broker_id(core: usize) -> i32 {
+    NODE_ID * 1000 + core as i32
+}
+
+/// The core behind a broker id.
+pub(crate) fn core_of(broker_id: i32) -> Option<usize> {
+    (0..CORE_COUNT).find(|core| self::broker_id(*core) == broker_id)
+}
+
+/// The main thread: data directories, then the cores.
+async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, state: Rc<LifeState>) {
+    let listeners: Vec<Listener> =
+        match cores.iter().map(|core| core.listen(Server::address(core.core_index()))).collect() {
+            Ok(listeners) => listeners,
+            Err(error) => return state.fail(&format!("listen: {error}")),
+        };
+    match io.create_dir(Path::new(DATA_DIR)).await {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => return state.fail(&format!("mkdir: {error}")),
+    }
+    // The directory is the operator's, made long ago.
+    if let Err(error) = io.sync_dir(Path::new("/")).await {
+        return state.fail(&format!("mkdir: {error}"));
+    }
+    let prepared = async {
+        let dirs = data_dir::prepare(&io, &[PathBuf::from(DATA_DIR)], NODE_ID).await?;
+        data_dir::remove_clean_markers(&io, &dirs.dirs).await?;
+        Ok::<DataDirs, data_dir::DataDirError>(dirs)
+    };
+    let dirs = match prepared.await {
+        Ok(dirs) => dirs,
+        Err(error) => return state.fail(&error.to_string()),
+    };
+    let options = ShardOptions {
+        cluster_id: dirs.cluster_id.clone(),
+        cluster_id_bytes: dirs.cluster_id_bytes,
+        data_dirs: dirs.dirs.clone(),
+        ..options
+    };
+    let clean = dirs.clean;
+    *state.dirs.borrow_mut() = Some(dirs);
+    let mailboxes = mailbox::mesh::<Question, Answer>(CORE_COUNT, MAIL_CREDITS);
+    for ((core, mailbox), listener) in cores.into_iter().zip(mailboxes).zip(listeners) {
+        let boot = CoreBoot { options: Rc::new(options.clone()), mailbox, listener, clean };
+        core.clone().spawn(run_core(core, boot, state.clone()));
+    }
+}
+
+async fn run_core(io: Io, boot: CoreBoot, state: Rc<LifeState>) {
+    let (ready, stopping, waiter) = (state.clone(), state.clone(), io.clone());
+    let stop = std::future::poll_fn(move |_| {
+        waiter.note_notified();
+        if stopping.stop.get() { Poll::Ready(()) } else { Poll::Pending }
+    });
+    let ran = core_main::run(io, boot, move || ready.ready_count.set(ready.ready_count.get() + 1), stop).await;
+    match ran {
+        Ok(closed) => {
+            if closed == Closed::WithGaps {
+                state.left_gaps.set(true);
+            }
+            state.ended_count.set(state.ended_count.get() + 1);
+        }
+        Err(error) => state.fail(&error.to_string()),
+    }
+}
+
+impl LifeState {
+    fn fail(&self, reason: &str) {
+        self.failed.borrow_mut().get_or_insert_with(|| reason.to_owned());
+    }
+}
+
+const NODE_ID: i32 = 1;
+const PORT: u16 = 9092;
+const DATA_DIR: &str = "/data";
+const MAIL_CREDITS: usize = 256;
