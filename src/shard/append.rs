@@ -256,13 +256,16 @@ async fn repair(shard: Rc<Shard>, partition: Rc<Partition>, truncate: Truncate) 
             .files()
             .open(shard.io(), partition.folder(), partition.id(), truncate.segment, FileKind::Log)
             .await?;
-        file.set_len(truncate.position_bytes).await?;
         for segment in &truncate.remove {
             shard.files().forget_segment(partition.id(), *segment);
             remove_if_there(shard.io(), &layout::segment_path(partition.folder(), *segment)).await?;
             remove_if_there(shard.io(), &layout::offset_index_path(partition.folder(), *segment)).await?;
         }
-        Ok::<(), io::Error>(())
+        if !truncate.remove.is_empty() {
+            // A power cut must not bring them back behind what is appended next.
+            shard.io().sync_dir(partition.folder()).await?;
+        }
+        file.set_len(truncate.position_bytes).await
     };
     match cut.await {
         Ok(()) => {
