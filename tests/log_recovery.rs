@@ -14,6 +14,7 @@ use alluvium::log::partition_log::{LogConfig, PartitionLog};
 use alluvium::log::plan::{Append, ReadBound, SegmentId};
 use alluvium::log::recovery::{RecoveredLog, RecoveryOptions, create_partition, open_partition};
 use alluvium::log::segment_files::{roll_files, write_epochs};
+use alluvium::record::batch::batch_len_bytes;
 use alluvium::record::builder::BatchBuilder;
 use alluvium::record::check::CheckedBatch;
 use alluvium::record::offset::{LeaderEpoch, Offset, ProducerId, TopicId};
@@ -206,6 +207,36 @@ fn a_torn_tail_is_cut_at_the_last_whole_batch() {
         let again = disk.open(unclean(end.0)).expect("whole now");
         assert_eq!((again.log_end, again.report.cut_bytes), (end, 0), "{torn}");
     }
+}
+
+/// A power cut may take the last batches of a segment whole and spare the next segment: no gap is served, and what was
+/// written behind the lost batches goes with them.
+#[test]
+fn a_segment_that_lost_whole_batches_takes_the_later_ones_with_it() {
+    let disk = Disk::new();
+    let segments = seed(&disk, 30);
+    let (short, next) = (segments[segments.len() - 2], segments[segments.len() - 1]);
+    let path = segment_path(&folder(), short);
+    disk.machine.damage(&path, |bytes| {
+        let (mut at, mut last) = (0, 0);
+        while at < bytes.len() {
+            last = at;
+            at += batch_len_bytes(&bytes[at..]).expect("whole batches") as usize;
+        }
+        bytes.truncate(last);
+    });
+    let before = disk.bytes(&path);
+    let durable = disk.open(unclean(next.0.0 - 1));
+    assert!(
+        matches!(durable, Err(RecoveryError::Damaged { .. })),
+        "below the recovery point nothing is cut: {durable:?}"
+    );
+    assert_eq!(disk.bytes(&path), before);
+    let recovered = disk.open(unclean(short.0.0)).expect("a lost tail is no damage");
+    let end = recovered.log_end;
+    assert!(short.0 < end && end < next.0, "{end}");
+    assert_eq!(read_all(&disk, recovered), all_of(end.0 as usize / 2));
+    assert!(disk.machine.peek(segment_path(&folder(), next)).is_none());
 }
 
 /// Rule 7: what was durable once is never cut; the partition goes offline.

@@ -266,7 +266,14 @@ impl<'a> Opening<'a> {
             {
                 return Err(self.damaged(segment_path(self.folder, *next), 0));
             }
-            if end.damage.is_some() || overlaps {
+            // Past what was durable, a crash may have taken the end of a segment and spared the next: records that were
+            // written behind a lost one go with it. Below, a gap is compaction's.
+            let is_gap = !self.options.clean
+                && next_base.is_some_and(|base| base > end.next_offset && base > self.options.recovery_point);
+            if is_gap && end.next_offset < self.options.recovery_point {
+                return Err(self.damaged(segment_path(self.folder, id), end.valid_bytes));
+            }
+            if end.damage.is_some() || overlaps || is_gap {
                 return self.cut_after(&files[at..], &end).await;
             }
             next_offset = end.next_offset;
@@ -291,6 +298,10 @@ impl<'a> Opening<'a> {
             remove_segment(self.io, self.folder, *segment).await?;
             self.log.report.cut_bytes += later_bytes;
             self.folder_changed = true;
+        }
+        if !later.is_empty() {
+            // Before the cut: a crash in between must not find a whole log with something else behind it.
+            self.io.sync_dir(self.folder).await.map_err(at_path(self.folder))?;
         }
         if end.valid_bytes < *log_bytes {
             let log = self.io.open(&path, OpenHow::ReadWrite).await.map_err(at_path(&path))?;

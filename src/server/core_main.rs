@@ -47,6 +47,8 @@ pub async fn run(
     let shard = Shard::new(io.clone(), boot.options, boot.mailbox);
     let mut recovery_points = BTreeMap::new();
     for dir in &shard.options().data_dirs {
+        // What a killed server had made, and was not yet durable, is built upon from here on.
+        io.sync_dir(&dir.path).await.map_err(|source| StartError::CatalogDisk { path: dir.path.clone(), source })?;
         recovery_points.insert(dir.path.clone(), hosting::load_recovery_points(&io, dir).await);
     }
     shard.set_start_state(StartState { clean: boot.clean, recovery_points });

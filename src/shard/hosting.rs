@@ -99,6 +99,13 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
     };
     let limits = TopicLimits::of(shard.options(), &topic.configs);
     let folder = layout::partition_folder(&dir.path, &topic.name, index);
+    if shard.has_catalog()
+        && let Err(source) = shard.io().sync_dir(&dir.path).await
+    {
+        // An earlier attempt may have made the folder and not got so far as to make its entry durable.
+        error!(topic = &*topic.name, partition = index, error = %source, "the data directory could not be synced; the partition stays offline");
+        return shard.note_open_failed(id, &source.to_string());
+    }
     let options = RecoveryOptions {
         recovery_point: shard.recovery_point_of(&dir, &topic.name, id),
         clean: shard.is_clean_start(),

@@ -82,11 +82,6 @@ impl Server {
         self.life.as_ref().and_then(|life| life.state.failed.borrow().clone())
     }
 
-    /// True between a boot and a crash or a stop.
-    pub(crate) fn is_running(&self) -> bool {
-        self.life.is_some()
-    }
-
     /// Ends it at once.
     pub(crate) fn crash(&mut self, how: Crash) {
         self.life = None;
