@@ -66,8 +66,9 @@ impl UringFile {
     ///
     /// Writes are plain calls in slices: ext4 hands each buffered write of a ring to a worker, at twice the CPU, and the
     /// worker finds the bytes gone from the core's cache. A plain call waits when the kernel throttles whoever dirties
-    /// pages faster than the disk takes them. So after a slice that took longer than [`SLOW_WRITE_NS`], writes go through
-    /// the ring for [`THROTTLED_NS`]: then a worker waits, not the core.
+    /// pages faster than the disk takes them. So after a slice that took longer than [`SLOW_WRITE_NS`], slices are watched
+    /// for a while; when one is slow again and the thread slept in it (rather than lost its CPU to somebody else), writes
+    /// go through the ring for [`THROTTLED_NS`]: then a worker waits, not the core.
     pub(in crate::ring) async fn write_at(&self, mut buffer: Buffer, position_bytes: u64) -> (io::Result<()>, Buffer) {
         let mut written = 0;
         let mut left_of_turn = TURN_BYTES_MAX;
@@ -78,8 +79,9 @@ impl UringFile {
                 left_of_turn = TURN_BYTES_MAX;
                 continue;
             }
-            let slice = &buffer[written..buffer.len().min(written + INLINE_BYTES_MAX.min(left_of_turn))];
+            let slice = &buffer[written..buffer.len().min(written + left_of_turn)];
             let before = self.io.now();
+            let sleeps_before = (before < self.ring.writes_watched_until.get()).then(syscall::voluntary_switches);
             match syscall::write_at(self.descriptor.fd(), slice, position_bytes + written as u64) {
                 Ok(0) => return (Err(io::Error::from(io::ErrorKind::WriteZero)), buffer),
                 Ok(count) => {
@@ -90,8 +92,11 @@ impl UringFile {
             }
             let after = self.io.now();
             if after.since(before) > SLOW_WRITE_NS {
-                self.ring.writes_throttled_until.set(after.plus_us(THROTTLED_NS / 1000));
-                tracing::debug!(elapsed_us = after.since(before) / 1000, "writes are slow: through the ring");
+                self.ring.writes_watched_until.set(after.plus_us(WATCHED_NS / 1000));
+                if sleeps_before.is_some_and(|sleeps| syscall::voluntary_switches() > sleeps) {
+                    self.ring.writes_throttled_until.set(after.plus_us(THROTTLED_NS / 1000));
+                    tracing::debug!(elapsed_us = after.since(before) / 1000, "writes are throttled: through the ring");
+                }
             }
         }
         while written < buffer.len() {
@@ -151,8 +156,9 @@ fn is_transient(error: &io::Error) -> bool {
 /// Up to here a read or write in the page cache is cheaper at once (14 us for 64 KiB) than through the ring.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 const SLOW_WRITE_NS: u64 = 5_000_000;
-/// Short, as a call may also have been slow because something else had the CPU.
-const THROTTLED_NS: u64 = 100_000_000;
+const WATCHED_NS: u64 = 1_000_000_000;
+/// Throttling comes and goes with the disk's queue.
+const THROTTLED_NS: u64 = 500_000_000;
 /// Bytes of one write before the core's other tasks have their turn.
 const TURN_BYTES_MAX: usize = 256 * 1024;
 

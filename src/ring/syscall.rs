@@ -190,6 +190,17 @@ pub(in crate::ring) fn socket(address: &SocketAddr) -> io::Result<RawFd> {
     check(fd as isize).map(|fd| fd as RawFd)
 }
 
+/// How often this thread has given its CPU up to wait for something.
+pub(in crate::ring) fn voluntary_switches() -> i64 {
+    // SAFETY: all zeros is a valid rusage; the call writes one and keeps no reference to it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = MaybeUninit::zeroed().assume_init();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage
+    };
+    usage.ru_nvcsw
+}
+
 /// Sends small pieces at once, without waiting for the other end's acknowledgement.
 pub(in crate::ring) fn set_no_delay(fd: RawFd) -> io::Result<()> {
     let on: libc::c_int = 1;

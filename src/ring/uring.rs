@@ -54,6 +54,8 @@ pub(in crate::ring) struct Ring {
     random_words: RefCell<([u64; 32], usize)>,
     /// Until when small writes go through the ring, after one was slow.
     pub(in crate::ring) writes_throttled_until: Cell<Nanos>,
+    /// Until then, slow writes are looked at for whether the thread slept in them.
+    pub(in crate::ring) writes_watched_until: Cell<Nanos>,
     reaped: RefCell<Vec<(u64, i32, u32)>>,
 }
 
@@ -195,6 +197,7 @@ impl Ring {
             helper: RefCell::new(None),
             random_words: RefCell::new(([0; 32], 32)),
             writes_throttled_until: Cell::new(Nanos(0)),
+            writes_watched_until: Cell::new(Nanos(0)),
             reaped: RefCell::new(Vec::new()),
         })
     }
