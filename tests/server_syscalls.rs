@@ -45,7 +45,7 @@ const ALLOWED: &[Allowed] = &[
     Allowed {
         name: "pwrite64",
         if_args: short_write,
-        why: "64 KiB at most into the page cache; longer ones go by the ring",
+        why: "256 KiB at most into the page cache, some 50 us; by the ring while the kernel throttles",
     },
     Allowed { name: "preadv2", if_args: read_nowait, why: "returns EAGAIN where the page is not in memory" },
     Allowed { name: "cachestat", if_args: any, why: "looks at the page cache's tree only" },
@@ -101,7 +101,7 @@ fn splice_nonblock(args: &str) -> bool {
 fn short_write(args: &str) -> bool {
     // fd, bytes, count, position: from the back, since paths and bytes may have commas in them.
     let count = args.rsplit(',').nth(1).and_then(|word| word.trim().parse::<u64>().ok());
-    count.is_some_and(|count| count <= 64 * 1024)
+    count.is_some_and(|count| count <= 256 * 1024)
 }
 
 fn read_nowait(args: &str) -> bool {
@@ -188,8 +188,8 @@ fn is_allowed(call: &Call) -> bool {
 #[test]
 fn the_checker_tells_calls_that_block() {
     let trace = r#"
-17 pwrite64(9</d/t-0/0.log>, "abc"..., 65536, 0) = 65536
-17 pwrite64(9</d/t-0/0.log>, "abc"..., 65537, 0) = 65537
+17 pwrite64(9</d/t-0/0.log>, "abc"..., 262144, 0) = 262144
+17 pwrite64(9</d/t-0/0.log>, "abc"..., 262145, 0) = 262145
 17 openat(AT_FDCWD, "/d/x", O_RDONLY) = 5
 18 preadv2(9</d/t-0/0.log>,  <unfinished ...>
 17 fsync(9</d/t-0/0.log>)                = 0

@@ -344,6 +344,12 @@ impl PartitionLog {
         })
     }
 
+    /// A batch that passed the check was not planned, for the disk has no room for a segment: what its producer sent
+    /// behind it may not go before it.
+    pub fn refuse_append(&mut self, batch: &CheckedBatch) {
+        self.producers.note_refused(batch.producer_id, batch.producer_epoch, batch.base_sequence);
+    }
+
     /// The files were cut as the latest [`Truncate`] says, after all writes had ended: appends go on.
     pub fn truncated(&mut self, cut: &Truncate) {
         if cut.generation == self.generation {

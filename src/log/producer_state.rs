@@ -11,6 +11,9 @@ use crate::record::offset::{Offset, ProducerId, TimestampMs};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProducerStates {
     producers: BTreeMap<ProducerId, ProducerState>,
+    /// Epoch and first sequence of batches that the disk refused, of producers not known otherwise: what they sent
+    /// behind such a batch may not go before it.
+    refused: BTreeMap<ProducerId, (i16, i32)>,
 }
 
 /// One producer.
@@ -93,8 +96,17 @@ impl ProducerStates {
     pub(in crate::log) fn check(&self, batch: &CheckedBatch) -> Result<Sequence, AppendError> {
         let producer_id = batch.producer_id;
         let Some(known) = producer_id.is_some().then(|| self.producers.get(&producer_id)).flatten() else {
-            // A producer that is not known may begin anywhere: its earlier batches may be gone.
-            return Ok(Sequence::Next);
+            return match self.refused.get(&producer_id) {
+                Some((epoch, expected)) if *epoch == batch.producer_epoch && *expected != batch.base_sequence => {
+                    Err(AppendError::OutOfOrderSequence {
+                        producer_id,
+                        sequence: batch.base_sequence,
+                        expected: *expected,
+                    })
+                }
+                // A producer that is not known may begin anywhere: its earlier batches may be gone.
+                _ => Ok(Sequence::Next),
+            };
         };
         if batch.producer_epoch < known.epoch {
             let (epoch, current) = (batch.producer_epoch, known.epoch);
@@ -132,6 +144,7 @@ impl ProducerStates {
             return None;
         }
         let before = self.producers.get(&producer_id).cloned();
+        self.refused.remove(&producer_id);
         let state = self.producers.entry(producer_id).or_insert(ProducerState {
             epoch: batch.producer_epoch,
             last_timestamp: timestamp,
@@ -156,9 +169,34 @@ impl ProducerStates {
     /// Takes a reservation back; the latest first.
     pub(in crate::log) fn take_back(&mut self, undo: ProducerUndo) {
         match undo.before {
-            Some(before) => self.producers.insert(undo.producer_id, before),
-            None => self.producers.remove(&undo.producer_id),
-        };
+            Some(before) => {
+                self.producers.insert(undo.producer_id, before);
+            }
+            None => {
+                let taken = self.producers.remove(&undo.producer_id);
+                if let Some(first) =
+                    taken.as_ref().and_then(|state| Some((state.epoch, state.batches().first()?.first_sequence)))
+                {
+                    self.refuse(undo.producer_id, first);
+                }
+            }
+        }
+    }
+
+    /// Notes that the disk refused a batch that passed [`check`](Self::check). The first one of a producer counts.
+    pub(in crate::log) fn note_refused(&mut self, producer_id: ProducerId, epoch: i16, first_sequence: i32) {
+        let is_noted = self.refused.get(&producer_id).is_some_and(|(noted, _)| *noted == epoch);
+        if producer_id.is_some() && !is_noted && !self.producers.contains_key(&producer_id) {
+            self.refuse(producer_id, (epoch, first_sequence));
+        }
+    }
+
+    fn refuse(&mut self, producer_id: ProducerId, first: (i16, i32)) {
+        // Producers that never come back while the disk is full are not kept for ever.
+        if self.refused.len() >= REFUSED_MAX {
+            self.refused.clear();
+        }
+        self.refused.insert(producer_id, first);
     }
 
     /// Forgets producers whose latest batch is `producer.id.expiration.ms` old; says how many.
@@ -186,3 +224,5 @@ impl ProducerStates {
 
 /// As many as an idempotent Java producer has in flight.
 pub const BATCHES_KEPT: usize = 5;
+/// Producers whose first batch found the disk full, 40 bytes each.
+const REFUSED_MAX: usize = 4096;

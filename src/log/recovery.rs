@@ -252,13 +252,23 @@ impl<'a> Opening<'a> {
             // A segment is trusted where the next one begins at or below what was durable.
             let trusted = self.epochs_known
                 && next_base.is_some_and(|base| self.options.clean || base <= self.options.recovery_point);
-            if trusted && let Some(index) = self.check_index(id, log_bytes, index_bytes, next_base).await? {
+            let index = if trusted { self.check_index(id, log_bytes, index_bytes, next_base).await? } else { None };
+            let has_index = index.is_some();
+            let later_bytes: u64 = files.iter().skip(at + 1).map(|(_, log_bytes, _)| log_bytes).sum();
+            if let Some(index) = index
+                && later_bytes >= PRODUCER_WINDOW_BYTES
+            {
                 self.log.segments.push(Segment::opened(id, log_bytes, index, None, None));
                 continue;
             }
             next_offset = next_offset.max(id.0);
             let durable = trusted || (self.options.clean && next_base.is_some());
-            let end = self.scan_segment(id, log_bytes, index_bytes, next_offset, durable).await?;
+            let start = if self.epochs_known && (has_index || !durable) {
+                self.scan_start(id, log_bytes, index_bytes, PRODUCER_WINDOW_BYTES.saturating_sub(later_bytes)).await?
+            } else {
+                ScanStart::WHOLE
+            };
+            let end = self.scan_segment(id, log_bytes, index_bytes, start, next_offset, durable).await?;
             let overlaps = next_base.is_some_and(|base| base < end.next_offset);
             if overlaps
                 && let Some((next, ..)) = files.get(at + 1)
@@ -346,16 +356,13 @@ impl<'a> Opening<'a> {
         id: SegmentId,
         log_bytes: u64,
         index_bytes: Option<u64>,
+        start: ScanStart,
         next_offset: Offset,
         durable: bool,
     ) -> Result<ScanEnd, RecoveryError> {
         let path = segment_path(self.folder, id);
         let how = if self.options.clean { OpenHow::Read } else { OpenHow::ReadWrite };
         let log = self.io.open(&path, how).await.map_err(at_path(&path))?;
-        let start = match (self.epochs_known, durable) {
-            (true, false) => self.scan_start(&log, &path, id, log_bytes, index_bytes).await?,
-            _ => ScanStart::WHOLE,
-        };
         let limits = SegmentLimits {
             segment_bytes: u32::MAX,
             index_interval_bytes: self.options.index_interval_bytes,
@@ -404,17 +411,18 @@ impl<'a> Opening<'a> {
     /// for the producers. An index is believed where it rises all along and the log has that very batch there.
     async fn scan_start(
         &self,
-        log: &File,
-        log_path: &Path,
         id: SegmentId,
         log_bytes: u64,
         index_bytes: Option<u64>,
+        producer_window_bytes: u64,
     ) -> Result<ScanStart, RecoveryError> {
-        let window_bytes = log_bytes.saturating_sub(PRODUCER_WINDOW_BYTES);
+        let window_bytes = log_bytes.saturating_sub(producer_window_bytes);
         let below = if self.options.clean { Offset(i64::MAX) } else { self.options.recovery_point };
         let Some(index_bytes) = index_bytes.filter(|bytes| *bytes > 0 && *bytes <= INDEX_BYTES_MAX) else {
             return Ok(ScanStart::WHOLE);
         };
+        let log_path = segment_path(self.folder, id);
+        let log = self.io.open(&log_path, OpenHow::Read).await.map_err(at_path(&log_path))?;
         let path = offset_index_path(self.folder, id);
         let index = self.io.open(&path, OpenHow::Read).await.map_err(at_path(&path))?;
         let whole_entries = index_bytes / INDEX_ENTRY_BYTES as u64 * INDEX_ENTRY_BYTES as u64;
@@ -434,7 +442,7 @@ impl<'a> Opening<'a> {
             });
             let count = usable.count();
             let Some(entry) = count.checked_sub(1).and_then(|last| entries.get(last)) else { continue };
-            let head = read(self.io, log, log_path, u64::from(entry.position_bytes), HEADER_BYTES).await?;
+            let head = read(self.io, &log, &log_path, u64::from(entry.position_bytes), HEADER_BYTES).await?;
             if let Ok(header) = parse_header(&head)
                 && header.last_offset() == id.0.plus(i64::from(entry.relative_offset))
                 && header.base_offset >= id.0

@@ -69,7 +69,10 @@ pub async fn start(
         }
         match planned? {
             Append::Plan(plan) => break plan,
-            Append::Roll(roll) => self::roll(shard, partition, roll).await?,
+            Append::Roll(roll) => {
+                let rolled = self::roll(shard, partition, roll).await;
+                rolled.inspect_err(|_| partition.log().borrow_mut().refuse_append(checked))?;
+            }
             Append::Duplicate { base_offset, last_offset, .. } => {
                 return Ok(Appended {
                     partition: partition.clone(),

@@ -31,7 +31,7 @@ pub struct Shard {
     snapshot: RefCell<Snapshot>,
     partitions: RefCell<HashMap<PartitionId, Rc<Partition>, RandomState>>,
     /// Placed here and not openable: requests are told so.
-    open_failed: RefCell<HashMap<PartitionId, Rc<str>, RandomState>>,
+    open_failed: RefCell<HashMap<PartitionId, OpenFailure, RandomState>>,
     files: FileCache,
     memory: Rc<MemoryBudget>,
     durability: DurabilityStage,
@@ -45,6 +45,15 @@ pub struct Shard {
     has_catalog: Cell<bool>,
     catalog_waiters: WaitList,
     start: RefCell<StartState>,
+}
+
+/// Why a partition that is placed here could not be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::shard) enum OpenFailure {
+    /// The disk is full: the next change of the catalog tries again.
+    NoSpace,
+    /// A sync may have failed, and another one would succeed without making anything durable.
+    UntilRestart,
 }
 
 /// How the last run left the data directories.
@@ -184,8 +193,13 @@ impl Shard {
         self.partitions.borrow_mut().remove(&id)
     }
 
-    pub(in crate::shard) fn note_open_failed(&self, id: PartitionId, reason: &str) {
-        self.open_failed.borrow_mut().insert(id, Rc::from(reason));
+    pub(in crate::shard) fn note_open_failed(&self, id: PartitionId, failure: OpenFailure) {
+        self.open_failed.borrow_mut().insert(id, failure);
+    }
+
+    /// Whether opening it failed in a way that another try would only hide.
+    pub(in crate::shard) fn stays_offline(&self, id: PartitionId) -> bool {
+        self.open_failed.borrow().get(&id) == Some(&OpenFailure::UntilRestart)
     }
 
     pub(in crate::shard) fn open_failed(&self, id: PartitionId) -> bool {

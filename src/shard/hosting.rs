@@ -23,7 +23,7 @@ use crate::log::segment_files;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{Io, read_file, replace_file};
-use crate::shard::core::{RecoveryPoints, Shard};
+use crate::shard::core::{OpenFailure, RecoveryPoints, Shard};
 use crate::shard::durability::sync_from_recovery_point;
 use crate::shard::files::FileKind;
 use crate::shard::options::DataDir;
@@ -39,7 +39,10 @@ pub async fn take(shard: &Rc<Shard>, snapshot: Snapshot) {
     for topic in snapshot.topics() {
         for (index, placed) in (0..).zip(&topic.partitions) {
             let id = PartitionId { topic_id: topic.id, partition: index };
-            if u32::from(placed.core.index()) == shard.core_index() && shard.hosted(id).is_none() {
+            if u32::from(placed.core.index()) == shard.core_index()
+                && shard.hosted(id).is_none()
+                && !shard.stays_offline(id)
+            {
                 to_open.push_back((topic.clone(), index));
             }
         }
@@ -95,7 +98,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
     let Some(dir) = shard.options().data_dirs.iter().find(|dir| dir.id == placed.directory.0).cloned() else {
         error!(topic = &*topic.name, partition = index, directory = %placed.directory,
             "the data directory of this partition was not named with --data-dir; it stays offline");
-        return shard.note_open_failed(id, "its data directory is missing");
+        return shard.note_open_failed(id, OpenFailure::UntilRestart);
     };
     let limits = TopicLimits::of(shard.options(), &topic.configs);
     let folder = layout::partition_folder(&dir.path, &topic.name, index);
@@ -104,7 +107,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
     {
         // An earlier attempt may have made the folder and not got so far as to make its entry durable.
         error!(topic = &*topic.name, partition = index, error = %source, "the data directory could not be synced; the partition stays offline");
-        return shard.note_open_failed(id, &source.to_string());
+        return shard.note_open_failed(id, OpenFailure::UntilRestart);
     }
     let options = RecoveryOptions {
         recovery_point: shard.recovery_point_of(&dir, &topic.name, id),
@@ -118,7 +121,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
             if options.recovery_point > Offset(0) {
                 error!(topic = &*topic.name, partition = index, folder = %folder.display(),
                     "the folder of a partition that had records is missing; it stays offline: is the right disk mounted?");
-                return shard.note_open_failed(id, "its folder is missing");
+                return shard.note_open_failed(id, OpenFailure::UntilRestart);
             }
             recovery::create_partition(shard.io(), &folder, topic.id, options.index_interval_bytes).await
         }
@@ -141,7 +144,9 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
         }
         Err(error) => {
             error!(topic = &*topic.name, partition = index, %error, "the partition stays offline; the others go on");
-            shard.note_open_failed(id, &error.to_string());
+            let is_full =
+                matches!(&error, RecoveryError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull);
+            shard.note_open_failed(id, if is_full { OpenFailure::NoSpace } else { OpenFailure::UntilRestart });
         }
     }
 }

@@ -46,7 +46,7 @@ fn the_same_seed_gives_the_same_run() {
 fn an_acknowledgement_before_the_sync_is_found_out_by_a_power_cut_and_only_by_it() {
     let cut = Scenario { durability: "os", crashes: &[Crash::PowerCut], faults: false };
     let found = (0..20).filter_map(|seed| cut.run(seed).violation).collect::<Vec<_>>();
-    assert!(found.len() >= 10, "{found:?}");
+    assert!(found.len() >= 5, "{found:?}");
     let killed = Scenario { durability: "os", crashes: &[Crash::Kill], faults: false };
     for seed in 0..20 {
         expect_kept(seed, &killed.run(seed));

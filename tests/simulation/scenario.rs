@@ -144,7 +144,10 @@ impl Run {
     }
 
     fn end_life(&mut self) {
-        if self.server.failure().is_none() && self.random.below(4) == 0 && self.stop_cleanly() {
+        // After a sync that failed the page cache shows what the disk does not have, and no later sync says so: a start that
+        // finds it there is deceived, as every program on Linux is. Only a power cut tells the truth.
+        let may_deceive = self.faults.sync_error_per_million > 0;
+        if !may_deceive && self.server.failure().is_none() && self.random.below(4) == 0 && self.stop_cleanly() {
             return;
         }
         let how = self.draw_crash();
@@ -213,6 +216,9 @@ impl Run {
     }
 
     fn draw_crash(&self) -> Crash {
+        if self.faults.sync_error_per_million > 0 {
+            return Crash::PowerCut;
+        }
         self.scenario.crashes[self.random.index(self.scenario.crashes.len())]
     }
 
