@@ -119,10 +119,15 @@ impl Ledger {
         }
     }
 
-    /// The topics as a core shows them.
-    pub(crate) fn saw_topics(&self, seen: &BTreeMap<String, TopicView>) {
+    /// Ids of the topics acknowledged as deleted so far: what is asked from now on may not show them.
+    pub(crate) fn deleted(&self) -> BTreeSet<[u8; 16]> {
+        self.deleted.borrow().clone()
+    }
+
+    /// The topics as a core shows them, asked when those in `deleted` were gone already.
+    pub(crate) fn saw_topics(&self, deleted: &BTreeSet<[u8; 16]>, seen: &BTreeMap<String, TopicView>) {
         for (name, view) in seen {
-            if self.deleted.borrow().contains(&view.id.0) {
+            if deleted.contains(&view.id.0) {
                 self.violate(format!("{name} {} was acknowledged as deleted and is there", view.id));
             }
             if let Some(count) = self.partition_counts.borrow().get(&view.id.0)
@@ -149,7 +154,7 @@ impl Ledger {
 
     /// The topics as a core shows them, when nobody changes them any more.
     pub(crate) fn check_topics(&self, core: usize, seen: &BTreeMap<String, TopicView>) {
-        self.saw_topics(seen);
+        self.saw_topics(&self.deleted(), seen);
         for (name, state) in self.topic_names() {
             let found = seen.get(&name).map(|view| view.id);
             match state {

@@ -42,8 +42,11 @@ struct Producer {
     topic: Uuid,
     partition: i32,
     kind: ProducerKind,
-    /// Tells producers apart in payloads and for the oracle.
+    /// Tells producers apart in payloads.
     number: u32,
+    /// Tells producers apart for the oracle: without acknowledgements each connection is one, for nobody waits for
+    /// what is still under way on the last one.
+    oracle_number: u32,
     identity: Option<(i64, i16)>,
     next_sequence: i32,
     made_count: u32,
@@ -60,6 +63,7 @@ pub(crate) async fn run(client: Client, topic: Uuid, partition: i32, kind: Produ
         partition,
         kind,
         number,
+        oracle_number: number,
         identity: None,
         next_sequence: 0,
         made_count: 0,
@@ -89,6 +93,9 @@ impl Producer {
             self.identity = Some(identity);
         }
         let mut connection = self.client.connect_to_leader(self.topic, self.partition).await?;
+        if self.kind.acks == 0 {
+            self.oracle_number = self.client.random.next_u64() as u32;
+        }
         let mut in_flight = 0;
         loop {
             while in_flight < self.kind.in_flight_max && self.has_batch(in_flight) {
@@ -161,7 +168,7 @@ impl Producer {
         // Sent again by a producer with an identity, it may still be there only once.
         if is_first || !self.kind.is_idempotent {
             for payload in &batch.payloads {
-                self.client.ledger.sent(self.topic, self.partition, self.number, payload);
+                self.client.ledger.sent(self.topic, self.partition, self.oracle_number, payload);
             }
         }
         connection.send_produce(self.topic, self.partition, self.kind.acks, &batch.bytes).await

@@ -56,8 +56,9 @@ impl Client {
     }
 
     pub(crate) async fn metadata(&self) -> Result<BTreeMap<String, TopicView>, CallError> {
+        let deleted = self.ledger.deleted();
         let topics = self.connect_to_any().await?.metadata().await.inspect_err(|error| self.judge(error))?;
-        self.ledger.saw_topics(&topics);
+        self.ledger.saw_topics(&deleted, &topics);
         Ok(topics)
     }
 
