@@ -43,6 +43,11 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed { name: "splice", if_args: splice_nonblock, why: "returns EAGAIN where the socket is full" },
     Allowed {
+        name: "getrusage",
+        why: "whether the thread slept in a slow write; reads counters of the thread itself",
+        if_args: |args| args.starts_with("RUSAGE_THREAD"),
+    },
+    Allowed {
         name: "pwrite64",
         if_args: short_write,
         why: "256 KiB at most into the page cache, some 50 us; by the ring while the kernel throttles",
