@@ -65,7 +65,7 @@ pub fn batch_error(error: &BatchError) -> Refusal {
 pub fn append_failure(failure: &AppendFailure) -> Refusal {
     let code = match failure {
         AppendFailure::Refused(error) => append_error(error),
-        AppendFailure::NoSpace | AppendFailure::Segment | AppendFailure::Offline => ErrorCode::KafkaStorageError,
+        AppendFailure::NoSpace | AppendFailure::Offline => ErrorCode::KafkaStorageError,
     };
     Refusal::with_message(code, failure.to_string())
 }

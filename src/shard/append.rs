@@ -293,18 +293,28 @@ async fn roll(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> R
         partition_of_task.begin_write();
         let rolled = open_segment(&shard_of_task, &partition_of_task, roll).await;
         partition_of_task.end_write(shard_of_task.io());
-        if let Err(error) = &rolled {
-            warn!(topic = partition_of_task.topic(), partition = partition_of_task.id().partition, %error,
-                "the next segment could not be opened; the append is refused");
-        }
-        *told.borrow_mut() = Some(rolled.map_err(|error| match error {
-            RecoveryError::Io { source, .. } if is_no_space(&source) => AppendFailure::NoSpace,
-            _ => AppendFailure::Segment,
-        }));
+        *told.borrow_mut() = Some(rolled.map_err(|error| roll_failed(&shard_of_task, &partition_of_task, &error)));
         partition_of_task.reopen_for_appends(shard_of_task.io());
         shard_of_task.io().wake(waiter);
     });
     poll_fn(|_| outcome.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)).await
+}
+
+/// No space to make a file: a later append tries again. Anything else, and any error of the folder's sync, takes the
+/// partition offline: the kernel may have dropped the entry, and the next sync would say that all is well.
+fn roll_failed(shard: &Shard, partition: &Partition, error: &RecoveryError) -> AppendFailure {
+    let (topic, index) = (partition.topic(), partition.id().partition);
+    match error {
+        RecoveryError::Io { path, source } if is_no_space(source) && path != partition.folder() => {
+            warn!(topic, partition = index, %error, "no space for the next segment: the append is refused; free some");
+            AppendFailure::NoSpace
+        }
+        _ => {
+            error!(topic, partition = index, %error, "the next segment could not be made durable, the partition is offline; check the disk and restart the server");
+            partition.take_offline(shard.io(), "its next segment could not be made durable");
+            AppendFailure::Offline
+        }
+    }
 }
 
 async fn open_segment(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> Result<(), RecoveryError> {

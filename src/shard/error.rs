@@ -16,9 +16,6 @@ pub enum AppendFailure {
     /// No space on the disk: nothing was appended, a later try may succeed.
     #[error("the disk of this partition is full; free space, or lower its retention")]
     NoSpace,
-    /// The next segment could not be opened: nothing was appended, a later try may succeed.
-    #[error("the next segment of this partition could not be opened; see the server's log")]
-    Segment,
     /// The partition is offline: a disk failed, or its log is damaged.
     #[error("the partition is offline; see the server's log for the reason")]
     Offline,
