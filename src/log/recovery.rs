@@ -137,6 +137,8 @@ struct Opening<'a> {
     log: RecoveredLog,
     /// Something was made or removed: the folder is to be synced.
     folder_changed: bool,
+    /// Segments without a byte, to be removed when all else is right.
+    empty: Vec<SegmentId>,
 }
 
 impl<'a> Opening<'a> {
@@ -162,6 +164,7 @@ impl<'a> Opening<'a> {
             epochs_on_disk: LeaderEpochs::default(),
             log,
             folder_changed: false,
+            empty: Vec::new(),
         };
         let entries = io.read_dir(folder).await.map_err(at_path(folder))?;
         let mut indexes = Vec::new();
@@ -244,8 +247,16 @@ impl<'a> Opening<'a> {
     }
 
     async fn open_segments(&mut self) -> Result<(), RecoveryError> {
-        let files: Vec<(SegmentId, u64, Option<u64>)> =
+        let mut files: Vec<(SegmentId, u64, Option<u64>)> =
             self.files.iter().map(|(id, (log_bytes, index_bytes))| (*id, *log_bytes, *index_bytes)).collect();
+        // A roll that came to nothing leaves an empty log anywhere in the row: it says nothing of the others.
+        let only = files.last().copied();
+        let empty = files.extract_if(.., |(_, log_bytes, _)| *log_bytes == 0).map(|(id, ..)| id);
+        self.empty = empty.collect();
+        if files.is_empty() && let Some(only) = only {
+            self.empty.retain(|id| *id != only.0);
+            files.push(only);
+        }
         let mut next_offset = files.first().map_or(self.options.log_start, |(id, ..)| id.0);
         for (at, (id, log_bytes, index_bytes)) in files.iter().copied().enumerate() {
             let next_base = files.get(at + 1).map(|(next, ..)| next.0);
@@ -502,6 +513,10 @@ impl<'a> Opening<'a> {
     }
 
     async fn finish(mut self) -> Result<RecoveredLog, RecoveryError> {
+        for segment in std::mem::take(&mut self.empty) {
+            remove_segment(self.io, self.folder, segment).await?;
+            self.folder_changed = true;
+        }
         let first = self.log.segments.first().map_or(self.log.log_end, Segment::base_offset);
         self.log.log_start = self.options.log_start.max(first).min(self.log.log_end);
         self.log.epochs.truncate_from_end(self.log.log_end);
