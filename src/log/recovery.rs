@@ -253,7 +253,9 @@ impl<'a> Opening<'a> {
         let only = files.last().copied();
         let empty = files.extract_if(.., |(_, log_bytes, _)| *log_bytes == 0).map(|(id, ..)| id);
         self.empty = empty.collect();
-        if files.is_empty() && let Some(only) = only {
+        if files.is_empty()
+            && let Some(only) = only
+        {
             self.empty.retain(|id| *id != only.0);
             files.push(only);
         }
