@@ -250,7 +250,8 @@ impl<'a> Opening<'a> {
         let mut files: Vec<(SegmentId, u64, Option<u64>)> =
             self.files.iter().map(|(id, (log_bytes, index_bytes))| (*id, *log_bytes, *index_bytes)).collect();
         // A roll that came to nothing leaves an empty log anywhere in the row: it says nothing of the others.
-        let only = files.last().copied();
+        // Where all are empty the log begins with the first: the others were rolled behind batches that are lost.
+        let only = files.first().copied();
         let empty = files.extract_if(.., |(_, log_bytes, _)| *log_bytes == 0).map(|(id, ..)| id);
         self.empty = empty.collect();
         if files.is_empty()
