@@ -66,6 +66,7 @@ pub fn append_failure(failure: &AppendFailure) -> Refusal {
     let code = match failure {
         AppendFailure::Refused(error) => append_error(error),
         AppendFailure::NoSpace | AppendFailure::Offline => ErrorCode::KafkaStorageError,
+        AppendFailure::Stopping => ErrorCode::NotLeaderOrFollower,
     };
     Refusal::with_message(code, failure.to_string())
 }

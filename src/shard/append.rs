@@ -158,6 +158,9 @@ async fn poll_admission(shard: &Rc<Shard>, partition: &Rc<Partition>) -> Result<
         if !partition.is_online() {
             return Poll::Ready(Err(AppendFailure::Offline));
         }
+        if shard.is_closing() {
+            return Poll::Ready(Err(AppendFailure::Stopping));
+        }
         if partition.is_closed_for_appends() {
             partition.admission().wait(shard.io().current_task());
             return Poll::Pending;

@@ -323,6 +323,7 @@ pub enum Closed {
 
 /// Makes all of every partition durable and complete on disk, for a clean stop.
 pub async fn close_all(shard: &Rc<Shard>) -> Closed {
+    shard.begin_closing();
     let partitions: VecDeque<Rc<Partition>> = shard.partitions().into();
     let shard_of_jobs = shard.clone();
     let closed = Rc::new(Cell::new(Closed::Cleanly));
