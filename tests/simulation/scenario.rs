@@ -52,7 +52,12 @@ impl Scenario {
         let faults = if self.faults && choices.coin() { draw_faults(&choices) } else { Faults::default() };
         let delays = if choices.coin() { Delays::default() } else { slow(&choices) };
         let sim = Sim::new(SimOptions { seed, faults: Faults::default(), delays });
-        let server = Server::new(&sim, BrokerConfig::default());
+        let mut config = BrokerConfig::default();
+        // Lives are short: segments are looked at for deletion early and often.
+        for pair in ["log.initial.task.delay.ms=5", "log.retention.check.interval.ms=20"] {
+            config.set_pair(pair).expect("a config that works");
+        }
+        let server = Server::new(&sim, config);
         let random = sim.random();
         let mut run = Run { sim, server, ledger: Rc::default(), random, faults, scenario: self, story: Vec::new() };
         run.live();
