@@ -27,7 +27,7 @@ pub enum DeleteFailure {
     /// Below zero, or above the high watermark.
     #[error("the offset is outside the log")]
     OutOfRange,
-    /// The topic's `cleanup.policy` does not have `delete`.
+    /// The topic's `cleanup.policy` is `compact` alone.
     #[error("the topic's cleanup.policy does not allow deleting records")]
     Policy,
     /// The partition is offline.

@@ -159,7 +159,8 @@ pub fn delete_records(shard: &Shard, partition: &Partition, offset: i64) -> Resu
     if !partition.is_online() {
         return Err(DeleteFailure::Offline);
     }
-    if !partition.limits().retention.delete {
+    let limits = partition.limits();
+    if limits.append.compact && !limits.retention.delete {
         return Err(DeleteFailure::Policy);
     }
     let mut log = partition.log().borrow_mut();
