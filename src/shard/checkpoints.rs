@@ -6,7 +6,7 @@
 //! its first segment needs no line there. At a clean stop both are merged into Kafka's, one a directory.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use tracing::{error, warn};
@@ -14,7 +14,7 @@ use tracing::{error, warn};
 use crate::log::core_checkpoint::{self, CorePoints};
 use crate::log::layout;
 use crate::log::recovery_point::{self, PartitionOffsets};
-use crate::ring::io::{Io, read_file, replace_file};
+use crate::ring::io::{Io, OpenHow, read_file, replace_file};
 use crate::shard::core::{RecoveryPoints, Shard};
 use crate::shard::exclusive::to_its_end;
 use crate::shard::options::DataDir;
@@ -92,8 +92,7 @@ pub async fn keep_log_starts(shard: &Rc<Shard>) {
     for dir in &shard.options().data_dirs {
         let _turn = shard.checkpoints_turn().turn(shard.io()).await;
         let is_new = log_starts(shard, &dir.path).0.is_empty();
-        if is_new && shard.io().open(&log_starts_path(shard, &dir.path), crate::ring::io::OpenHow::Read).await.is_err()
-        {
+        if is_new && shard.io().open(&log_starts_path(shard, &dir.path), OpenHow::Read).await.is_err() {
             continue;
         }
         if let Err(error) = write_log_starts(shard, &dir.path).await {
@@ -151,7 +150,7 @@ async fn write_log_starts(shard: &Shard, dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn log_starts_path(shard: &Shard, dir: &Path) -> std::path::PathBuf {
+fn log_starts_path(shard: &Shard, dir: &Path) -> PathBuf {
     dir.join(format!("{CORE_LOG_STARTS}{}", shard.core_index()))
 }
 
@@ -178,7 +177,7 @@ pub async fn merge(io: &Io, dir: &DataDir, core_count: u32) -> io::Result<()> {
     for (prefix, into) in [CORE_RECOVERY_POINTS, CORE_LOG_STARTS].into_iter().zip(&mut merged) {
         for core in 0..core_count {
             let path = dir.path.join(format!("{prefix}{core}"));
-            if prefix == CORE_LOG_STARTS && io.open(&path, crate::ring::io::OpenHow::Read).await.is_err() {
+            if prefix == CORE_LOG_STARTS && io.open(&path, OpenHow::Read).await.is_err() {
                 continue;
             }
             for (id, (topic, offset)) in load_core(io, &path).await {
