@@ -112,10 +112,15 @@ async fn read_or_wait(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Li
         let Some(watches) = watch_all(shard, &remote).await else { continue };
         let _waiting = Waiting { task: io.current_task(), partitions: &partitions, watches: &watches };
         timer.get_or_insert_with(|| io.wake_at(deadline));
-        let seen: Vec<Offset> = partitions.iter().map(|partition| partition.high_watermark()).collect();
+        // A log that begins later, too, may change the answer.
+        let bounds = |partition: &Partition| {
+            let offsets = partition.log().borrow().offsets();
+            (offsets.log_start, offsets.high_watermark)
+        };
+        let seen: Vec<(Offset, Offset)> = partitions.iter().map(|partition| bounds(partition)).collect();
         poll_fn(|_| {
-            let moved = |(partition, seen): (&Rc<Partition>, &Offset)| {
-                !partition.is_online() || partition.high_watermark() != *seen
+            let moved = |(partition, seen): (&Rc<Partition>, &(Offset, Offset))| {
+                !partition.is_online() || bounds(partition) != *seen
             };
             if partitions.iter().zip(&seen).any(moved) || shard.is_stopping() || io.now() >= deadline {
                 return Poll::Ready(());

@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod configs;
 pub mod context;
 pub mod coordinator;
+pub mod delete_records;
 pub mod dispatch;
 pub mod error_map;
 pub mod fetch;

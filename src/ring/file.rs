@@ -137,10 +137,19 @@ impl UringFile {
     }
 
     pub(in crate::ring) async fn len(&self) -> io::Result<u64> {
+        Ok(self.status().await?.stx_size)
+    }
+
+    pub(in crate::ring) async fn modified_ms(&self) -> io::Result<i64> {
+        let modified = self.status().await?.stx_mtime;
+        Ok(modified.tv_sec.saturating_mul(1000).saturating_add(i64::from(modified.tv_nsec / 1_000_000)))
+    }
+
+    async fn status(&self) -> io::Result<Box<libc::statx>> {
         let done = self.ring.call(&self.io, Request::status(&self.descriptor)).await;
         done.count()?;
         match done.payload {
-            Payload::Status(status) => Ok(status.stx_size),
+            Payload::Status(status) => Ok(status),
             _ => unreachable!("a status comes back as one"),
         }
     }

@@ -372,6 +372,14 @@ impl File {
     pub async fn len(&self) -> io::Result<u64> {
         drive!(self, File, file => file.len().await)
     }
+
+    /// When it was last written: milliseconds since 1970, of the wall clock.
+    ///
+    /// # Errors
+    /// As statx(2).
+    pub async fn modified_ms(&self) -> io::Result<i64> {
+        drive!(self, File, file => file.modified_ms().await)
+    }
 }
 
 /// A socket that listens. Of one core.

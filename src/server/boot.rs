@@ -20,9 +20,10 @@ use crate::ring::port::{BoundPort, PortTaken, bind_ports, bind_shared_port};
 use crate::ring::startup_check;
 use crate::server::core_main::{self, CoreBoot};
 use crate::server::data_dir::{self, DataDirError, DataDirs, LOCK_FILE};
+use crate::shard::checkpoints;
 use crate::shard::core::ShardMail;
 use crate::shard::error::StartError;
-use crate::shard::hosting::{self, Closed};
+use crate::shard::hosting::Closed;
 use crate::shard::options::{ListenMode, ShardOptions};
 
 /// What the server was started with, resolved.
@@ -195,7 +196,7 @@ fn finish_data_dirs(options: &ServerOptions, dirs: DataDirs) -> Result<(), Serve
     run_apart(options, move |io| async move {
         for dir in &dirs.dirs {
             // A directory whose checkpoints cannot be merged is left unclean: the next start scans it.
-            match hosting::merge_checkpoints(&io, dir, core_count).await {
+            match checkpoints::merge(&io, dir, core_count).await {
                 Ok(()) => data_dir::write_clean_marker(&io, dir).await?,
                 Err(error) => {
                     error!(dir = %dir.path.display(), %error, "the stop was not clean; the next start scans this directory")

@@ -13,11 +13,13 @@ use crate::ring::io::{Io, Listener};
 use crate::ring::timer::Nanos;
 use crate::server::listener::{self, Connections};
 use crate::shard::catalog_host::{self, CatalogHost};
+use crate::shard::checkpoints;
 use crate::shard::core::{Shard, ShardMail, StartState};
 use crate::shard::error::StartError;
 use crate::shard::forward;
 use crate::shard::hosting::{self, Closed};
 use crate::shard::options::ShardOptions;
+use crate::shard::retention;
 
 /// What one core needs besides the world.
 pub struct CoreBoot {
@@ -49,7 +51,7 @@ pub async fn run(
     for dir in &shard.options().data_dirs {
         // What a killed server had made, and was not yet durable, is built upon from here on.
         io.sync_dir(&dir.path).await.map_err(|source| StartError::CatalogDisk { path: dir.path.clone(), source })?;
-        recovery_points.insert(dir.path.clone(), hosting::load_recovery_points(&io, dir).await);
+        recovery_points.insert(dir.path.clone(), checkpoints::load(&io, dir).await);
     }
     shard.set_start_state(StartState { clean: boot.clean, recovery_points });
     let mut stop = Box::pin(stop);
@@ -70,7 +72,9 @@ pub async fn run(
     if let Some(listener) = boot.listener {
         io.spawn(listener::accept(api, listener, connections.clone()));
     }
-    io.spawn(hosting::keep_checkpoints(shard.clone()));
+    checkpoints::keep_log_starts(&shard).await;
+    io.spawn(checkpoints::keep(shard.clone()));
+    io.spawn(retention::keep(shard.clone()));
     ready();
     stop.await;
 

@@ -283,7 +283,11 @@ async fn repair(shard: Rc<Shard>, partition: Rc<Partition>, truncate: Truncate) 
 }
 
 /// Opens the next segment; appends wait meanwhile.
-async fn roll(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> Result<(), AppendFailure> {
+pub(in crate::shard) async fn roll(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    roll: RollPlan,
+) -> Result<(), AppendFailure> {
     if !partition.close_for_appends() {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -20,7 +20,9 @@ use crate::ring::task::WaitList;
 use crate::ring::timer::Nanos;
 use crate::shard::catalog_host::CatalogHost;
 use crate::shard::counters::Counters;
+use crate::shard::deletion::Deletions;
 use crate::shard::durability::DurabilityStage;
+use crate::shard::exclusive::Exclusive;
 use crate::shard::files::FileCache;
 use crate::shard::forward::{Done, JOBS_MAX, Job};
 use crate::shard::memory::MemoryBudget;
@@ -40,6 +42,9 @@ pub struct Shard {
     files: FileCache,
     memory: Rc<MemoryBudget>,
     durability: DurabilityStage,
+    deletions: Deletions,
+    hosting_turn: Exclusive,
+    checkpoints_turn: Exclusive,
     mailbox: Mailbox<Question, Answer>,
     jobs: Mailbox<Job, Done>,
     watches: Watches,
@@ -61,7 +66,7 @@ pub struct Shard {
 /// Why a partition that is placed here could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::shard) enum OpenFailure {
-    /// The disk is full: the next change of the catalog tries again.
+    /// The disk is full: the next change of the catalog and the next look for what is to be deleted try again.
     NoSpace,
     /// A sync may have failed, and another one would succeed without making anything durable.
     UntilRestart,
@@ -100,6 +105,10 @@ pub struct RecoveryPoints {
     pub by_id: CorePoints,
     /// From Kafka's merged one, where no core has left one.
     pub by_name: PartitionOffsets,
+    /// Log start offsets, likewise.
+    pub log_starts_by_id: CorePoints,
+    /// Those of Kafka's.
+    pub log_starts_by_name: PartitionOffsets,
 }
 
 impl Shard {
@@ -113,6 +122,9 @@ impl Shard {
             files: FileCache::new(&io, options.open_files_max),
             memory: MemoryBudget::new(options.frame_memory_bytes),
             durability: DurabilityStage::default(),
+            deletions: Deletions::default(),
+            hosting_turn: Exclusive::default(),
+            checkpoints_turn: Exclusive::default(),
             mailbox: mail.questions.bind(&io),
             jobs: mail.jobs.bind(&io),
             watches: Watches::new(&io),
@@ -204,6 +216,27 @@ impl Shard {
         by_name.copied().unwrap_or(Offset(0))
     }
 
+    pub(in crate::shard) fn log_start_of(&self, dir: &DataDir, topic: &str, id: PartitionId) -> Offset {
+        let start = self.start.borrow();
+        let Some(points) = start.recovery_points.get(&dir.path) else { return Offset(0) };
+        if let Some((_, offset)) = points.log_starts_by_id.get(&id) {
+            return *offset;
+        }
+        let by_name = points.log_starts_by_name.get(&(topic.to_owned(), id.partition));
+        by_name.copied().filter(|_| !self.has_catalog()).unwrap_or(Offset(0))
+    }
+
+    /// Log start offsets that the last run left in a directory, of partitions that are not hosted here and that the
+    /// catalog still has.
+    pub(in crate::shard) fn log_starts_of_others(&self, dir: &Path) -> CorePoints {
+        let (start, snapshot) = (self.start.borrow(), self.snapshot());
+        let Some(points) = start.recovery_points.get(dir) else { return CorePoints::new() };
+        let others = points.log_starts_by_id.iter().filter(|(id, _)| {
+            self.hosted(**id).is_none() && snapshot.partition_by_id(id.topic_id, id.partition).is_some()
+        });
+        others.map(|(id, known)| (*id, known.clone())).collect()
+    }
+
     /// The partition, if this core hosts it. Requests go through [`Shard::route`].
     pub(in crate::shard) fn hosted(&self, id: PartitionId) -> Option<Rc<Partition>> {
         self.partitions.borrow().get(&id).cloned()
@@ -234,6 +267,11 @@ impl Shard {
         self.open_failed.borrow().get(&id) == Some(&OpenFailure::UntilRestart)
     }
 
+    /// True where a partition could not be opened for want of space.
+    pub(in crate::shard) fn lacks_space(&self) -> bool {
+        self.open_failed.borrow().values().any(|failure| *failure == OpenFailure::NoSpace)
+    }
+
     pub(in crate::shard) fn open_failed(&self, id: PartitionId) -> bool {
         self.open_failed.borrow().contains_key(&id)
     }
@@ -246,6 +284,21 @@ impl Shard {
     /// Memory for frames.
     pub fn memory(&self) -> &Rc<MemoryBudget> {
         &self.memory
+    }
+
+    /// Files of deleted segments.
+    pub fn deletions(&self) -> &Deletions {
+        &self.deletions
+    }
+
+    /// Who takes in a catalog and opens partitions.
+    pub(in crate::shard) fn hosting_turn(&self) -> &Exclusive {
+        &self.hosting_turn
+    }
+
+    /// Who writes this core's checkpoints.
+    pub(in crate::shard) fn checkpoints_turn(&self) -> &Exclusive {
+        &self.checkpoints_turn
     }
 
     /// The stage between written and durable.

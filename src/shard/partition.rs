@@ -8,9 +8,12 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use crate::log::partition_log::PartitionLog;
+use crate::log::plan::SegmentId;
+use crate::log::segment::Segment;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
+use crate::shard::exclusive::Exclusive;
 use crate::shard::lane::Lane;
 use crate::shard::topic_limits::{Durability, TopicLimits};
 use crate::shard::watch::Seen;
@@ -41,6 +44,11 @@ pub struct Partition {
     writes_under_way: Cell<u32>,
     /// A sync by `flush.ms` is to come.
     pub(in crate::shard) flush_timer_set: Cell<bool>,
+    /// Its log start offset as a checkpoint has it durably, or as its first segment tells.
+    log_start_durable: Cell<Offset>,
+    /// Base offset of the first segment that a start would find.
+    first_base_on_disk: Cell<Offset>,
+    epochs_turn: Exclusive,
     /// This partition is queued for a sync, or in one.
     pub(in crate::shard) sync_queued: Cell<bool>,
 }
@@ -64,6 +72,9 @@ impl Partition {
             forwarded: Rc::default(),
             writes_under_way: Cell::new(0),
             flush_timer_set: Cell::new(false),
+            log_start_durable: Cell::new(Offset(0)),
+            first_base_on_disk: Cell::new(Offset(0)),
+            epochs_turn: Exclusive::default(),
             sync_queued: Cell::new(false),
         }
     }
@@ -111,6 +122,34 @@ impl Partition {
     /// Moves the recovery point; it never goes back.
     pub(in crate::shard) fn set_recovery_point(&self, offset: Offset) {
         self.recovery_point.set(self.recovery_point.get().max(offset));
+    }
+
+    /// Its log start offset that a start after a crash would know.
+    pub fn log_start_durable(&self) -> Offset {
+        self.log_start_durable.get().max(self.first_base_on_disk.get())
+    }
+
+    pub(in crate::shard) fn set_log_start_durable(&self, offset: Offset) {
+        self.log_start_durable.set(offset.max(self.log_start_durable.get()));
+    }
+
+    /// Base offset of the first segment that a start after a crash would find.
+    pub(in crate::shard) fn first_base_on_disk(&self) -> Offset {
+        self.first_base_on_disk.get()
+    }
+
+    pub(in crate::shard) fn set_first_base_on_disk(&self, offset: Offset) {
+        self.first_base_on_disk.set(offset.max(self.first_base_on_disk.get()));
+    }
+
+    /// Who writes the leader epochs.
+    pub(in crate::shard) fn epochs_turn(&self) -> &Exclusive {
+        &self.epochs_turn
+    }
+
+    /// False where the segment was deleted, or cut off.
+    pub(in crate::shard) fn has_segment(&self, segment: SegmentId) -> bool {
+        self.log.borrow().segments().binary_search_by_key(&segment, Segment::id).is_ok()
     }
 
     /// Why it is offline; `None` while it serves.

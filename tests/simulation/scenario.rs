@@ -53,9 +53,14 @@ impl Scenario {
         let faults = if self.faults && choices.coin() { draw_faults(&choices) } else { Faults::default() };
         let delays = if choices.coin() { Delays::default() } else { slow(&choices) };
         let sim = Sim::new(SimOptions { seed, faults: Faults::default(), delays });
+        let mut config = BrokerConfig::default();
+        // Lives are short: segments are looked at for deletion early and often.
+        for pair in ["log.initial.task.delay.ms=5", "log.retention.check.interval.ms=20"] {
+            config.set_pair(pair).expect("a config that works");
+        }
         // In a third of the seeds core 0 has all connections, and works with core 1 by mail.
         let listen_mode = if seed % 3 == 2 { ListenMode::FirstCore } else { ListenMode::PerCore };
-        let server = Server::new(&sim, BrokerConfig::default(), listen_mode);
+        let server = Server::new(&sim, config, listen_mode);
         let random = sim.random();
         let mut run = Run { sim, server, ledger: Rc::default(), random, faults, scenario: self, story: Vec::new() };
         run.live();

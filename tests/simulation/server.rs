@@ -13,8 +13,9 @@ use alluvium::ring::sim::options::Crash;
 use alluvium::ring::sim::world::Sim;
 use alluvium::server::core_main::{self, CoreBoot};
 use alluvium::server::data_dir::{self, DataDirs};
+use alluvium::shard::checkpoints;
 use alluvium::shard::core::ShardMail;
-use alluvium::shard::hosting::{self, Closed};
+use alluvium::shard::hosting::Closed;
 use alluvium::shard::options::{BrokerAddress, ListenMode, ShardOptions};
 
 /// Cores of the server: one listens on the port, the next on the port after.
@@ -119,7 +120,7 @@ impl Server {
         let io = main.clone();
         let finished = sim.run(&main, limit_ns, async move {
             for dir in &dirs.dirs {
-                if hosting::merge_checkpoints(&io, dir, CORE_COUNT as u32).await.is_ok() {
+                if checkpoints::merge(&io, dir, CORE_COUNT as u32).await.is_ok() {
                     let _ = data_dir::write_clean_marker(&io, dir).await;
                 }
             }
