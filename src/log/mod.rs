@@ -12,6 +12,7 @@ pub mod lookup;
 pub mod offset_index;
 pub mod partition_log;
 pub mod partition_metadata;
+pub mod partition_reads;
 pub mod plan;
 pub mod producer_state;
 pub mod recovery;
