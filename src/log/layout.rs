@@ -134,6 +134,11 @@ pub fn offset_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
     file_path(folder, segment, "index")
 }
 
+/// The time index of a segment.
+pub fn time_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
+    file_path(folder, segment, "timeindex")
+}
+
 fn file_path(folder: &Path, segment: SegmentId, extension: &str) -> PathBuf {
     folder.join(format!("{:020}.{extension}", segment.0.0))
 }

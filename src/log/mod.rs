@@ -5,6 +5,7 @@
 
 pub mod core_checkpoint;
 pub mod error;
+pub mod index_recovery;
 pub mod layout;
 pub mod leader_epochs;
 pub mod log_offsets;
@@ -20,3 +21,5 @@ pub mod recovery_point;
 pub mod scan;
 pub mod segment;
 pub mod segment_files;
+pub mod time_index;
+pub mod time_lookup;

@@ -4,18 +4,22 @@ use crate::log::error::ReadError;
 use crate::log::lookup::{Found, Lookup, SegmentView, Start, Want};
 use crate::log::partition_log::{PartitionLog, Place};
 use crate::log::plan::{ReadBound, ReadHint};
-use crate::log::segment::Segment;
 use crate::record::offset::{LeaderEpoch, Offset, TimestampMs};
 
 impl PartitionLog {
     /// First offset of the log with its epoch (ListOffsets -2).
     pub fn earliest(&self) -> (Offset, Option<LeaderEpoch>) {
-        (self.offsets.log_start, self.epochs.epoch_of(self.offsets.log_start))
+        (self.offsets.log_start, self.epoch_at(self.offsets.log_start))
     }
 
     /// First offset on this machine's disk with its epoch (ListOffsets -4).
     pub fn earliest_local(&self) -> (Offset, Option<LeaderEpoch>) {
-        (self.offsets.local_log_start, self.epochs.epoch_of(self.offsets.local_log_start))
+        (self.offsets.local_log_start, self.epoch_at(self.offsets.local_log_start))
+    }
+
+    /// The epoch of the record at `offset`, also of one that is still to come.
+    fn epoch_at(&self, offset: Offset) -> Option<LeaderEpoch> {
+        if offset >= self.offsets.log_end { Some(self.leader_epoch) } else { self.epochs.epoch_of(offset) }
     }
 
     /// Offset after the last one that a reader may see, with the epoch of new records (ListOffsets -1).
@@ -23,10 +27,16 @@ impl PartitionLog {
         (self.bound(bound).0, self.leader_epoch)
     }
 
-    /// Largest timestamp and the first offset that has it, of the segments whose timestamps are known
-    /// (ListOffsets -3). `None` in an empty log.
-    pub fn max_timestamp(&self) -> Option<(TimestampMs, Offset)> {
-        let known = self.segments.iter().filter_map(Segment::max_timestamp);
+    /// Largest timestamp that a reader may see, and the last offset of the first batch that has it (ListOffsets -3).
+    /// `None` where no record has a timestamp.
+    pub fn max_timestamp(&self, bound: ReadBound) -> Option<(TimestampMs, Offset)> {
+        let (end, _) = self.bound(bound);
+        let visible = self.segments.iter().take_while(|segment| segment.base_offset() < end);
+        let known = visible.filter_map(|segment| match bound {
+            ReadBound::Written => segment.max_timestamp(),
+            _ if segment.id() == self.high_watermark_at.segment => self.readable_max_timestamp,
+            _ => segment.max_timestamp(),
+        });
         known.reduce(|best, next| if next.0 > best.0 { next } else { best })
     }
 
@@ -126,7 +136,7 @@ impl PartitionLog {
     }
 
     /// Segment number `at` as a reader below `end` sees it.
-    fn view(&self, at: usize, end: Offset, end_at: Place) -> SegmentView {
+    pub(in crate::log) fn view(&self, at: usize, end: Offset, end_at: Place) -> SegmentView {
         let segment = &self.segments[at];
         let id = segment.id();
         let hint = |offset, segment, position_bytes| Some(ReadHint { offset, segment, position_bytes });
@@ -141,7 +151,7 @@ impl PartitionLog {
         SegmentView { id, readable_bytes, after }
     }
 
-    fn bound(&self, bound: ReadBound) -> (Offset, Place) {
+    pub(in crate::log) fn bound(&self, bound: ReadBound) -> (Offset, Place) {
         match bound {
             // Without transactions the last stable offset is the high watermark.
             ReadBound::HighWatermark | ReadBound::LastStable => (self.offsets.high_watermark, self.high_watermark_at),

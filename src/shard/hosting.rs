@@ -17,6 +17,7 @@ use crate::log::core_checkpoint::{self, CorePoints};
 use crate::log::error::RecoveryError;
 use crate::log::layout;
 use crate::log::partition_log::PartitionLog;
+use crate::log::plan::{IndexKind, IndexWrite};
 use crate::log::recovery::{self, RecoveryOptions};
 use crate::log::recovery_point::{self, PartitionOffsets};
 use crate::log::segment_files;
@@ -137,7 +138,8 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
     match recovered {
         Ok(recovered) => {
             let recovery_point = recovered.log_end;
-            let log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch));
+            let log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch))
+                .with_roll_seed(shard.io().random_u64());
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
             shard.host(Rc::new(partition));
@@ -285,7 +287,7 @@ async fn write_checkpoints(shard: &Rc<Shard>) {
     for dir in &shard.options().data_dirs {
         let mut points = CorePoints::new();
         for partition in shard.partitions().iter().filter(|partition| partition.folder().parent() == Some(&dir.path)) {
-            points.insert(partition.id(), (partition.topic().to_owned(), partition.recovery_point()));
+            points.insert(partition.id(), (partition.topic().to_owned(), partition.checkpointed_recovery_point()));
         }
         let path = dir.path.join(format!("{CORE_CHECKPOINT}{}", shard.core_index()));
         if let Err(error) = replace_file(shard.io(), &path, core_checkpoint::to_text(&points).into_bytes()).await {
@@ -382,14 +384,24 @@ impl Shard {
     pub(in crate::shard) async fn write_index(
         &self,
         partition: &Partition,
-        writes: Vec<crate::log::plan::IndexWrite>,
+        writes: Vec<IndexWrite>,
     ) -> io::Result<()> {
         for write in writes {
-            let file = self
-                .files()
-                .open(self.io(), partition.folder(), partition.id(), write.segment, FileKind::OffsetIndex)
-                .await?;
-            file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
+            let kind = match write.kind {
+                IndexKind::Offset => FileKind::OffsetIndex,
+                IndexKind::Time => FileKind::TimeIndex,
+            };
+            let file = self.files().open(self.io(), partition.folder(), partition.id(), write.segment, kind).await?;
+            if !write.bytes.is_empty() {
+                file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
+            }
+            if write.completes {
+                file.sync_data().await?;
+                // The offset index comes second: both are complete then.
+                if write.kind == IndexKind::Offset {
+                    partition.log().borrow_mut().index_completed(write.segment);
+                }
+            }
         }
         Ok(())
     }

@@ -17,4 +17,5 @@ pub mod options;
 pub mod partition;
 pub mod read;
 pub mod router;
+pub mod time_lookup;
 pub mod topic_limits;

@@ -12,6 +12,7 @@ import handshake
 import topics
 import produce
 import fetch
+import list_offsets
 import idempotence
 import versions
 
