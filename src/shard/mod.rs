@@ -23,5 +23,6 @@ pub mod partition;
 pub mod read;
 pub mod retention;
 pub mod router;
+pub mod time_lookup;
 pub mod topic_limits;
 pub mod watch;

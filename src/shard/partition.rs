@@ -119,6 +119,12 @@ impl Partition {
         self.recovery_point.get()
     }
 
+    /// The recovery point that a checkpoint may say: below it the indexes of sealed segments are durable as well.
+    pub(in crate::shard) fn checkpointed_recovery_point(&self) -> Offset {
+        let at_most = self.log.borrow().recovery_point_max();
+        at_most.map_or(self.recovery_point.get(), |at_most| at_most.min(self.recovery_point.get()))
+    }
+
     /// Moves the recovery point; it never goes back.
     pub(in crate::shard) fn set_recovery_point(&self, offset: Offset) {
         self.recovery_point.set(self.recovery_point.get().max(offset));

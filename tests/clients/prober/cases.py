@@ -13,6 +13,7 @@ import topics
 import produce
 import fetch
 import delete_records
+import list_offsets
 import idempotence
 import versions
 
