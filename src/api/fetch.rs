@@ -61,7 +61,8 @@ struct Found {
     error: ErrorCode,
     high_watermark: i64,
     log_start: i64,
-    read_committed: bool,
+    /// The list of aborted transactions is null, not empty.
+    aborted_is_null: bool,
     records: Option<RecordsRange>,
     diverging: Option<(LeaderEpoch, Offset)>,
     leader: Option<(u32, LeaderEpoch)>,
@@ -73,11 +74,20 @@ impl Found {
             error,
             high_watermark: -1,
             log_start: -1,
-            read_committed: false,
+            aborted_is_null: true,
             records: None,
             diverging: None,
             leader: None,
         }
+    }
+
+    /// Nothing of that name is there: found out before any log was read.
+    fn missing(error: ErrorCode) -> Self {
+        Self { aborted_is_null: false, ..Self::error(error) }
+    }
+
+    fn is_missing(&self) -> bool {
+        matches!(self.error, ErrorCode::UnknownTopicOrPartition | ErrorCode::UnknownTopicId)
     }
 
     fn records_bytes(&self) -> u64 {
@@ -177,7 +187,7 @@ async fn read_all(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits
     // The first batch of the first partition that has any comes whole, however small the limits: KIP-74.
     let mut whole_first_batch = true;
     for wanted in wanted {
-        let mut found = match find(shard, wanted) {
+        let found = match find(shard, wanted) {
             Ok(partition) => {
                 let found = read_one(shard, &partition, wanted, left_bytes, whole_first_batch, limits).await;
                 partitions.push(partition);
@@ -190,7 +200,6 @@ async fn read_all(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits
             whole_first_batch = false;
         }
         left_bytes = left_bytes.saturating_sub(bytes);
-        found.read_committed = limits.read_committed;
         all.push(found);
     }
     (all, partitions)
@@ -203,7 +212,7 @@ fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Rc<Partition>, Fo
         TopicKey::Name(name) => (snapshot.topic(name), ErrorCode::UnknownTopicOrPartition),
         TopicKey::Id(id) => (snapshot.topic_by_id(TopicId(id.0)), ErrorCode::UnknownTopicId),
     };
-    let topic = topic.ok_or_else(|| Found::error(unknown))?;
+    let topic = topic.ok_or_else(|| Found::missing(unknown))?;
     match shard.route(PartitionId { topic_id: topic.id, partition: wanted.partition }) {
         Route::Here(partition) => Ok(partition),
         Route::Elsewhere { core, leader_epoch } => {
@@ -211,7 +220,7 @@ fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Rc<Partition>, Fo
         }
         Route::NotReady { offline: true } => Err(Found::error(ErrorCode::KafkaStorageError)),
         Route::NotReady { offline: false } => Err(Found::error(ErrorCode::NotLeaderOrFollower)),
-        Route::Unknown => Err(Found::error(ErrorCode::UnknownTopicOrPartition)),
+        Route::Unknown => Err(Found::missing(ErrorCode::UnknownTopicOrPartition)),
     }
 }
 
@@ -237,20 +246,22 @@ async fn read_one(
     let mut found = Found {
         high_watermark: offsets.high_watermark.get(),
         log_start: offsets.log_start.get(),
-        read_committed: limits.read_committed,
         ..Found::error(ErrorCode::None)
     };
     if diverging.is_some() {
         found.diverging = diverging;
         return found;
     }
-    if wanted.bytes_max < 0 {
-        // What Kafka makes of a negative limit.
-        return Found::error(ErrorCode::UnknownServerError);
-    }
     let bytes_max = left_bytes.min(u32::try_from(wanted.bytes_max).unwrap_or(0));
     match read::locate(shard, partition, Offset(wanted.fetch_offset), bytes_max, whole_first_batch).await {
-        Ok(records) => found.records = records,
+        // What Kafka makes of a negative limit.
+        Ok(_) if wanted.bytes_max < 0 => return Found::error(ErrorCode::UnknownServerError),
+        Ok(records) => {
+            // As Kafka: null also where there are records of which not even the first batch may be sent.
+            let withheld = records.is_none() && bytes_max > 0 && wanted.fetch_offset < found.high_watermark;
+            found.aborted_is_null = !limits.read_committed || withheld;
+            found.records = records;
+        }
         Err(failure) => {
             tracing::debug!(topic = partition.topic(), partition = partition.id().partition, error = %failure, "fetch refused");
             return Found::error(error_map::read_failure(&failure));
@@ -281,7 +292,11 @@ fn encode(
     // Only what the client has not been told, in the order of service.
     let told: Vec<usize> = {
         let mut sessions = api.sessions().borrow_mut();
-        (0..found.len())
+        // As Kafka: what is not there comes first.
+        let (missing, others): (Vec<usize>, Vec<usize>) = (0..found.len()).partition(|at| found[*at].is_missing());
+        missing
+            .into_iter()
+            .chain(others)
             .filter(|at| {
                 let (wanted, found) = (&wanted[*at], &found[*at]);
                 let telling = Telling {
@@ -380,7 +395,7 @@ fn partition_data(shard: &Shard, partition_index: i32, found: &Found) -> Partiti
         // Without transactions every record is decided as soon as it is visible.
         last_stable_offset: found.high_watermark,
         log_start_offset: found.log_start,
-        aborted_transactions: found.read_committed.then(Vec::new),
+        aborted_transactions: (!found.aborted_is_null).then(Vec::new),
         preferred_read_replica: -1,
         ..PartitionData::default()
     };
