@@ -13,6 +13,7 @@ import topics
 import produce
 import fetch
 import idempotence
+import offsets
 import versions
 
 if __name__ == "__main__":
