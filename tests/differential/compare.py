@@ -128,7 +128,8 @@ def walk(path, kafka, alluvium, out):
         if len(kafka) != len(alluvium):
             out.append(Difference(f"{path}.length", len(kafka), len(alluvium)))
         for one, other in zip(kafka, alluvium):
-            walk(f"{path}[]", one, other, out)
+            name = one.get("Name") if path.endswith(("Configs", "Synonyms")) and isinstance(one, dict) else None
+            walk(f"{path}[{name or ''}]", one, other, out)
     elif kafka != alluvium:
         out.append(Difference(path, kafka, alluvium))
 

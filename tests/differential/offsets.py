@@ -9,7 +9,7 @@ def list_offsets(world):
     by_time = world.pair.versions("ListOffsets")[1] > 7
     for topic, partition in rng.sample(sorted(world.logs), rng.randint(1, min(3, len(world.logs)))):
         special = rng.random() < 0.5 or not by_time
-        timestamp = rng.choice([-1, -2] if not by_time else [-1, -1, -2, -2, -3, -3, -4, -5, -6, -7, -100]) if special else rng.choice([world.timestamp()] * 6 + [0, 1, 2**62, world.begun_ms + 5_000_000])
+        timestamp = rng.choice([-1] if not by_time else [-1, -1, -2, -2, -3, -3, -4, -5, -6, -7, -100]) if special else rng.choice([world.timestamp()] * 6 + [0, 1, 2**62, world.begun_ms + 5_000_000])
         labels.append(str(timestamp) if special or timestamp < 2 else "time")
         row = {"PartitionIndex": partition, "Timestamp": timestamp}
         if version >= 4 and rng.random() < 0.15:
