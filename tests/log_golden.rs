@@ -99,6 +99,7 @@ fn each_codec_of_real_clients_passes_the_checks() {
 #[test]
 fn our_index_of_the_same_batches_is_kafkas() {
     let recovered = RecoveredLog {
+        leftovers: Vec::new(),
         log_start: Offset::ZERO,
         log_end: Offset::ZERO,
         segments: Vec::new(),

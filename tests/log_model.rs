@@ -33,6 +33,7 @@ impl Random {
 
 fn empty_log(config: LogConfig) -> PartitionLog {
     let recovered = RecoveredLog {
+        leftovers: Vec::new(),
         log_start: Offset::ZERO,
         log_end: Offset::ZERO,
         segments: Vec::new(),

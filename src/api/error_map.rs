@@ -3,7 +3,7 @@
 use crate::log::error::{AppendError, ReadError};
 use crate::record::batch_error::{BatchError, Invalidity};
 use crate::record::offset::{LeaderEpoch, Offset};
-use crate::shard::error::{AppendFailure, ReadFailure};
+use crate::shard::error::{AppendFailure, DeleteFailure, ReadFailure};
 use crate::wire::error_code::ErrorCode;
 
 /// Why a partition of a request is refused, as the client is told.
@@ -80,6 +80,7 @@ pub fn append_failure(failure: &AppendFailure) -> Refusal {
     let code = match failure {
         AppendFailure::Refused(error) => append_error(error),
         AppendFailure::NoSpace | AppendFailure::Offline => ErrorCode::KafkaStorageError,
+        AppendFailure::Stopping => ErrorCode::NotLeaderOrFollower,
     };
     Refusal::with_message(code, failure.to_string())
 }
@@ -90,6 +91,15 @@ fn append_error(error: &AppendError) -> ErrorCode {
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
         AppendError::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
         AppendError::Truncating | AppendError::NoOffsetsLeft => ErrorCode::KafkaStorageError,
+    }
+}
+
+/// Records that were not deleted.
+pub fn delete_failure(failure: &DeleteFailure) -> ErrorCode {
+    match failure {
+        DeleteFailure::OutOfRange => ErrorCode::OffsetOutOfRange,
+        DeleteFailure::Policy => ErrorCode::PolicyViolation,
+        DeleteFailure::Offline => ErrorCode::KafkaStorageError,
     }
 }
 

@@ -139,7 +139,7 @@ fn found<'a>(shard: &Shard, topic: &'a Topic) -> MetadataResponseTopic<'a> {
         .iter()
         .zip(0..)
         .map(|(partition, partition_index)| {
-            let leader_id = options.brokers[usize::from(partition.core.index())].id;
+            let leader_id = options.broker_of(u32::from(partition.core.index())).map_or(-1, |broker| broker.id);
             MetadataResponsePartition {
                 partition_index,
                 leader_id,

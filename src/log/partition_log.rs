@@ -21,27 +21,27 @@ use crate::record::offset::{LeaderEpoch, Offset, TimestampMs};
 pub struct PartitionLog {
     config: LogConfig,
     leader_epoch: LeaderEpoch,
-    offsets: LogOffsets,
+    pub(in crate::log) offsets: LogOffsets,
     /// By base offset, the active one last; never empty.
-    segments: Vec<Segment>,
-    epochs: LeaderEpochs,
-    epochs_changed: bool,
+    pub(in crate::log) segments: Vec<Segment>,
+    pub(in crate::log) epochs: LeaderEpochs,
+    pub(in crate::log) epochs_changed: bool,
     producers: ProducerStates,
     /// Plans that are neither committed nor failed, or wait for an earlier one; by id.
     in_flight: VecDeque<InFlight>,
     next_plan_id: u64,
-    generation: u32,
+    pub(in crate::log) generation: u32,
     truncating: bool,
     /// Where `written` lies.
-    written_at: Place,
+    pub(in crate::log) written_at: Place,
     /// Where the high watermark lies.
-    high_watermark_at: Place,
+    pub(in crate::log) high_watermark_at: Place,
     /// Ends of written batches above what is durable.
     not_durable: VecDeque<(Offset, Place)>,
     /// Where the newest written batches begin, oldest first.
-    newest: VecDeque<ReadHint>,
+    pub(in crate::log) newest: VecDeque<ReadHint>,
     /// Where sequential readers go on, newest last.
-    hints: VecDeque<ReadHint>,
+    pub(in crate::log) hints: VecDeque<ReadHint>,
     /// All entries of the segments below are in their index files.
     index_written_below: SegmentId,
 }
@@ -82,9 +82,9 @@ impl LogConfig {
 
 /// A place between batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    segment: SegmentId,
-    position_bytes: u64,
+pub(in crate::log) struct Place {
+    pub(in crate::log) segment: SegmentId,
+    pub(in crate::log) position_bytes: u64,
 }
 
 /// A plan on its way, and what taking it back needs.
@@ -591,7 +591,7 @@ impl PartitionLog {
         }
     }
 
-    fn active(&self) -> &Segment {
+    pub(in crate::log) fn active(&self) -> &Segment {
         self.segments.last().expect("a log has an active segment")
     }
 

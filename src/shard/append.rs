@@ -158,6 +158,9 @@ async fn poll_admission(shard: &Rc<Shard>, partition: &Rc<Partition>) -> Result<
         if !partition.is_online() {
             return Poll::Ready(Err(AppendFailure::Offline));
         }
+        if shard.is_closing() {
+            return Poll::Ready(Err(AppendFailure::Stopping));
+        }
         if partition.is_closed_for_appends() {
             partition.admission().wait(shard.io().current_task());
             return Poll::Pending;
@@ -280,7 +283,11 @@ async fn repair(shard: Rc<Shard>, partition: Rc<Partition>, truncate: Truncate) 
 }
 
 /// Opens the next segment; appends wait meanwhile.
-async fn roll(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> Result<(), AppendFailure> {
+pub(in crate::shard) async fn roll(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    roll: RollPlan,
+) -> Result<(), AppendFailure> {
     if !partition.close_for_appends() {
         return Ok(());
     }

@@ -12,6 +12,7 @@ import handshake
 import topics
 import produce
 import fetch
+import delete_records
 import idempotence
 import offsets
 import versions
