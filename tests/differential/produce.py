@@ -38,8 +38,10 @@ def produce(world):
     def learn(answer, _):
         if not isinstance(answer, dict):
             return
-        for topic, reply in zip(rows, answer["Responses"]):
-            # Kafka may answer partitions in another order.
+        names = {id_: name for name, id_ in world.pair.kafka.own["topic-id"].items()}
+        for reply in answer["Responses"]:
+            # Kafka may answer topics and partitions in another order.
+            topic = reply.get("Name") or names.get(reply.get("TopicId"))
             by_index = {row["Index"]: row for row in reply["PartitionResponses"]}
             for partition, _, sent in rows[topic]:
                 row = by_index.get(partition)
