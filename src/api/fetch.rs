@@ -197,7 +197,7 @@ async fn read_all(
                     all.push(found);
                 }
             }
-            Err(found) => all.push(Found { read_committed: limits.read_committed, ..found }),
+            Err(found) => all.push(found),
         }
     }
     (all, partitions, remote)
@@ -226,7 +226,7 @@ fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Place, Found> {
         TopicKey::Name(name) => (snapshot.topic(name), ErrorCode::UnknownTopicOrPartition),
         TopicKey::Id(id) => (snapshot.topic_by_id(TopicId(id.0)), ErrorCode::UnknownTopicId),
     };
-    let topic = topic.ok_or_else(|| Found::error(unknown))?;
+    let topic = topic.ok_or_else(|| Found::missing(unknown))?;
     let ask = Ask {
         id: PartitionId { topic_id: topic.id, partition: wanted.partition },
         current_leader_epoch: wanted.current_leader_epoch,
@@ -242,7 +242,7 @@ fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Place, Found> {
         }
         Route::NotReady { offline: true } => Err(Found::error(ErrorCode::KafkaStorageError)),
         Route::NotReady { offline: false } => Err(Found::error(ErrorCode::NotLeaderOrFollower)),
-        Route::Unknown => Err(Found::error(ErrorCode::UnknownTopicOrPartition)),
+        Route::Unknown => Err(Found::missing(ErrorCode::UnknownTopicOrPartition)),
     }
 }
 
@@ -257,7 +257,11 @@ fn encode(
     // Only what the client has not been told, in the order of service.
     let told: Vec<usize> = {
         let mut sessions = api.sessions().borrow_mut();
-        (0..found.len())
+        // As Kafka: what is not there comes first.
+        let (missing, others): (Vec<usize>, Vec<usize>) = (0..found.len()).partition(|at| found[*at].is_missing());
+        missing
+            .into_iter()
+            .chain(others)
             .filter(|at| {
                 let (wanted, found) = (&wanted[*at], &found[*at]);
                 let telling = Telling {
@@ -356,7 +360,7 @@ fn partition_data(shard: &Shard, partition_index: i32, found: &Found) -> Partiti
         // Without transactions every record is decided as soon as it is visible.
         last_stable_offset: found.high_watermark,
         log_start_offset: found.log_start,
-        aborted_transactions: found.read_committed.then(Vec::new),
+        aborted_transactions: (!found.aborted_is_null).then(Vec::new),
         preferred_read_replica: -1,
         ..PartitionData::default()
     };

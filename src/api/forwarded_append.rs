@@ -82,7 +82,7 @@ async fn append_here(
     place.wait_turn().await;
     let started = append::start(&shard, &partition, Buffer::from_vec(records), &batch).await;
     drop(place);
-    let refused = |failure: &_| error_map::append_failure(failure);
+    let refused = |failure: &_| error_map::append_failure(failure).at(partition.log().borrow().offsets().log_start);
     let appended = started.map_err(|failure| refused(&failure))?;
     match until {
         Until::Written => appended.wait_written(io).await.map_err(|failure| refused(&failure))?,

@@ -3,6 +3,7 @@
 //! [`dispatch`] is the one `match` on the API key. A handler gets the request's bytes and the core it arrived on, and
 //! makes the reply; it reaches partitions only through the shard's router.
 
+pub mod authorized_operations;
 pub mod cluster;
 pub mod configs;
 pub mod context;

@@ -51,8 +51,8 @@ pub struct Found {
     pub high_watermark: i64,
     /// -1 where it is not known.
     pub log_start: i64,
-    /// The reader wants committed records only.
-    pub read_committed: bool,
+    /// The list of aborted transactions is null, not empty: Kafka's answer to who reads uncommitted records too.
+    pub aborted_is_null: bool,
     /// What is to be sent.
     pub records: Option<RecordsRange>,
     /// Where the client's log parts from this one.
@@ -68,11 +68,21 @@ impl Found {
             error,
             high_watermark: -1,
             log_start: -1,
-            read_committed: false,
+            aborted_is_null: true,
             records: None,
             diverging: None,
             leader: None,
         }
+    }
+
+    /// Nothing of that name is there: found out before any log was read.
+    pub fn missing(error: ErrorCode) -> Self {
+        Self { aborted_is_null: false, ..Self::error(error) }
+    }
+
+    /// As [`missing`](Self::missing) made it.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.error, ErrorCode::UnknownTopicOrPartition | ErrorCode::UnknownTopicId)
     }
 
     /// Length of what is to be sent.
@@ -92,34 +102,36 @@ pub async fn read_one(
     let (offsets, diverging) = {
         let log = partition.log().borrow();
         if let Some(error) = error_map::leader_epoch_error(ask.current_leader_epoch, log.leader_epoch()) {
-            return Found { read_committed, ..Found::error(error) };
+            return Found::error(error);
         }
         let diverging = match diverging_epoch(&log, ask) {
             Ok(diverging) => diverging,
-            Err(error) => return Found { read_committed, ..Found::error(error) },
+            Err(error) => return Found::error(error),
         };
         (log.offsets(), diverging)
     };
     let mut found = Found {
         high_watermark: offsets.high_watermark.get(),
         log_start: offsets.log_start.get(),
-        read_committed,
         ..Found::error(ErrorCode::None)
     };
     if diverging.is_some() {
         found.diverging = diverging;
         return found;
     }
-    if ask.bytes_max < 0 {
-        // What Kafka makes of a negative limit.
-        return Found { read_committed, ..Found::error(ErrorCode::UnknownServerError) };
-    }
     let bytes_max = budget.left_bytes.min(u32::try_from(ask.bytes_max).unwrap_or(0));
     match read::locate(shard, partition, Offset(ask.fetch_offset), bytes_max, budget.whole_first_batch).await {
-        Ok(records) => found.records = records,
+        // What Kafka makes of a negative limit.
+        Ok(_) if ask.bytes_max < 0 => return Found::error(ErrorCode::UnknownServerError),
+        Ok(records) => {
+            // As Kafka: null also where there are records of which not even the first batch may be sent.
+            let withheld = records.is_none() && bytes_max > 0 && ask.fetch_offset < found.high_watermark;
+            found.aborted_is_null = !read_committed || withheld;
+            found.records = records;
+        }
         Err(failure) => {
             tracing::debug!(topic = partition.topic(), partition = partition.id().partition, error = %failure, "fetch refused");
-            return Found { read_committed, ..Found::error(error_map::read_failure(&failure)) };
+            return Found::error(error_map::read_failure(&failure));
         }
     }
     found

@@ -9,7 +9,8 @@ use crate::api::context::{Api, ConnectionState, RequestContext};
 use crate::api::error_map::{self, Refusal};
 use crate::api::forwarded_append::{self, ForwardedAppend, Landed, Until};
 use crate::api::reply::Outcome;
-use crate::record::check::{CheckedBatch, DeepCheck, Progress};
+use crate::record::batch_error::{BatchError, Invalidity};
+use crate::record::check::{CheckedBatch, DeepCheck, Progress, begins_transactional};
 use crate::record::compression::Compression;
 use crate::record::offset::{PartitionId, TopicId};
 use crate::record::record_tally::AppendLimits;
@@ -55,7 +56,7 @@ pub async fn handle(
     };
     // What the reply says of topics, before their records are cut out of the body.
     let names: Vec<TopicName> = request.topics.iter().map(|topic| TopicName::of(topic.topic, &body)).collect();
-    let refused_whole = refuse_whole(&request);
+    let refused_whole = refuse_whole(&request, &body);
 
     let mut outcomes = Vec::with_capacity(request.partitions.len());
     let mut checked = Vec::with_capacity(request.partitions.len());
@@ -79,7 +80,10 @@ pub async fn handle(
                         let log_start = partition.log().borrow().offsets().log_start.get();
                         PartitionOutcome::Appended { appended, log_start }
                     }
-                    Err(failure) => PartitionOutcome::Refused(error_map::append_failure(&failure)),
+                    Err(failure) => {
+                        let log_start = partition.log().borrow().offsets().log_start;
+                        PartitionOutcome::Refused(error_map::append_failure(&failure).at(log_start))
+                    }
                 }
             }
             Ok((Place::There { core, id }, records, batch)) => {
@@ -138,11 +142,28 @@ fn cut(body: &mut Buffer, cut_to: &mut usize, range: Range<usize>) -> Buffer {
 }
 
 /// What is wrong with the request as a whole: then each of its partitions is refused.
-fn refuse_whole(request: &ProduceFrame) -> Option<Refusal> {
-    if !(-1..=1).contains(&request.acks) {
-        return Some(Refusal::new(ErrorCode::InvalidRequiredAcks));
+///
+/// Kafka asks first whether any batch is part of a transaction, and stops at the first that is, or that cannot be read.
+fn refuse_whole(request: &ProduceFrame, body: &[u8]) -> Option<Refusal> {
+    let all = request.partitions.iter().filter_map(|wanted| body.get(wanted.records.clone()?));
+    for records in all {
+        match begins_transactional(records) {
+            // As Kafka: a transactional batch without an id is refused as not authorized.
+            Ok(true) if request.transactional_id.is_none() => {
+                return Some(Refusal::new(ErrorCode::TransactionalIdAuthorizationFailed));
+            }
+            Ok(true) => return None,
+            Ok(false) => {}
+            Err(error) => return Some(error_map::batch_error(&error)),
+        }
     }
     None
+}
+
+/// Kafka looks at this of each partition's records before it looks at what the request asks of all (its acks).
+fn is_seen_first(error: &BatchError) -> bool {
+    let shape = [Invalidity::NoBatch, Invalidity::OldMagic, Invalidity::SecondBatch];
+    matches!(error, BatchError::Corrupt(_)) || matches!(error, BatchError::Invalid(cause) if shape.contains(cause))
 }
 
 /// Checks one partition's batch: whether it may be appended here, and whether it is whole.
@@ -161,42 +182,52 @@ async fn check(
     };
     let topic = found.map_err(Refusal::new)?;
     let id = PartitionId { topic_id: topic.id, partition: index };
+    let acks_refusal = match request.acks {
+        -1..=1 => Ok(()),
+        _ => Err(Refusal::new(ErrorCode::InvalidRequiredAcks)),
+    };
     let (place, limits) = match shard.route(id) {
         Route::Here(partition) => {
             let limits = partition.limits();
             (Place::Here(partition), limits)
         }
+        Route::Unknown => return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition)),
         Route::There { core } => (Place::There { core, id }, TopicLimits::of(shard.options(), &topic.configs)),
+        _ if acks_refusal.is_err() => return Err(Refusal::new(ErrorCode::InvalidRequiredAcks)),
         Route::Elsewhere { core, leader_epoch } => return Err(Refusal::led_by(core, leader_epoch)),
         Route::NotReady { offline: true } => return Err(Refusal::new(ErrorCode::KafkaStorageError)),
         Route::NotReady { offline: false } => return Err(Refusal::new(ErrorCode::NotLeaderOrFollower)),
-        Route::Unknown => return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition)),
     };
     let mut records = records
         .ok_or_else(|| Refusal::with_message(ErrorCode::InvalidRecord, "The partition has no records.".to_owned()))?;
     let limits = AppendLimits { now_ms: shard.io().wall_ms(), ..limits.append };
-    let mut check = DeepCheck::begin(&records, &limits).map_err(|error| error_map::batch_error(&error))?;
+    let refused = |error: BatchError| match &place {
+        Place::Here(partition) => error_map::batch_error(&error).at(partition.log().borrow().offsets().log_start),
+        Place::There { .. } => error_map::batch_error(&error),
+    };
+    let mut check = match DeepCheck::begin(&records, &limits) {
+        Ok(check) => check,
+        Err(error) if is_seen_first(&error) => return Err(error_map::batch_error(&error)),
+        Err(error) => return acks_refusal.and(Err(refused(error))),
+    };
     if check.compression() == Some(Compression::Zstd) && version < ZSTD_MIN {
         return Err(Refusal::with_message(
             ErrorCode::UnsupportedCompressionType,
             format!("Produce requests with version {version} are not allowed to use ZStandard compression"),
         ));
     }
+    acks_refusal?;
     let batch = loop {
-        match check.step(&records, CHECK_BYTES_A_TURN).map_err(|error| error_map::batch_error(&error))? {
+        match check.step(&records, CHECK_BYTES_A_TURN).map_err(refused)? {
             Progress::Done(batch) => break batch,
             Progress::More => shard.io().yield_now().await,
         }
     };
     if batch.is_transactional() {
-        return Err(match request.transactional_id {
-            // As Kafka: a transactional batch without an id is refused as not authorized.
-            None => Refusal::new(ErrorCode::TransactionalIdAuthorizationFailed),
-            Some(_) => Refusal::with_message(
-                ErrorCode::InvalidTxnState,
-                "Transactions are not served by this version of the server.".to_owned(),
-            ),
-        });
+        return Err(Refusal::with_message(
+            ErrorCode::InvalidTxnState,
+            "Transactions are not served by this version of the server.".to_owned(),
+        ));
     }
     records.truncate(batch.len_bytes as usize);
     Ok((place, records, batch))
@@ -342,7 +373,7 @@ fn refused<'a>(shard: &Shard, index: i32, refusal: &'a Refusal, version: i16) ->
         error_code: refusal.error.code(),
         base_offset: -1,
         log_append_time_ms: -1,
-        log_start_offset: -1,
+        log_start_offset: refusal.log_start_offset,
         ..PartitionProduceResponse::default()
     };
     if version >= 8 {

@@ -16,6 +16,7 @@ struct Crossing {
     error: ErrorCode,
     high_watermark: i64,
     log_start: i64,
+    aborted_is_null: bool,
     records: Option<(SharedFile, ReadPlan)>,
     diverging: Option<(LeaderEpoch, Offset)>,
 }
@@ -31,7 +32,7 @@ pub async fn read(shard: &Rc<Shard>, core: usize, asks: &[Ask], budget: Budget, 
     let found = |crossing: Crossing| Found {
         high_watermark: crossing.high_watermark,
         log_start: crossing.log_start,
-        read_committed,
+        aborted_is_null: crossing.aborted_is_null,
         records: crossing.records.map(|(file, plan)| RecordsRange { file: shard.io().adopt_file(file), plan }),
         diverging: crossing.diverging,
         ..Found::error(crossing.error)
@@ -45,7 +46,7 @@ async fn read_here(shard: Rc<Shard>, asks: Vec<Ask>, mut budget: Budget, read_co
         let found = match shard.route(ask.id) {
             Route::Here(partition) => partition_read::read_one(&shard, &partition, ask, budget, read_committed).await,
             Route::NotReady { offline: true } => Found::error(ErrorCode::KafkaStorageError),
-            Route::Unknown => Found::error(ErrorCode::UnknownTopicOrPartition),
+            Route::Unknown => Found::missing(ErrorCode::UnknownTopicOrPartition),
             Route::NotReady { offline: false } | Route::There { .. } | Route::Elsewhere { .. } => {
                 Found::error(ErrorCode::NotLeaderOrFollower)
             }
@@ -70,6 +71,7 @@ fn cross(found: Found) -> Crossing {
         error,
         high_watermark: found.high_watermark,
         log_start: found.log_start,
+        aborted_is_null: found.aborted_is_null,
         records,
         diverging: found.diverging,
     }

@@ -15,6 +15,7 @@ import fetch
 import delete_records
 import list_offsets
 import idempotence
+import offsets
 import versions
 
 if __name__ == "__main__":
