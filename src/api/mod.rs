@@ -8,6 +8,7 @@ pub mod configs;
 pub mod context;
 pub mod coordinator;
 pub mod dispatch;
+pub mod epoch_ends;
 pub mod error_map;
 pub mod fetch;
 pub mod fetch_session;

@@ -20,6 +20,7 @@ pub const SERVED: &[ServedRange] = &[
     served(ApiKey::CreateTopics, 2, 7),
     served(ApiKey::DeleteTopics, 1, 6),
     served(ApiKey::InitProducerId, 0, 5),
+    served(ApiKey::OffsetForLeaderEpoch, 2, 4),
     served(ApiKey::DescribeConfigs, 1, 4),
     served(ApiKey::DescribeCluster, 0, 2),
 ];

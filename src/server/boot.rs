@@ -17,7 +17,7 @@ use crate::ring::dir_lock::{DirLock, LockError};
 use crate::ring::io::Io;
 use crate::ring::mailbox::{self, MailboxSeat};
 use crate::ring::mesh::{CoreMesh, CoreSeat, Notifier};
-use crate::ring::port::{BoundPort, bind_ports};
+use crate::ring::port::{BoundPort, bind_ports_soon};
 use crate::ring::startup_check;
 use crate::server::core_main::{self, CoreBoot};
 use crate::server::data_dir::{self, DataDirError, DataDirs, LOCK_FILE};
@@ -91,7 +91,7 @@ pub fn serve(mut options: ServerOptions, ready: impl FnOnce(), wait_for_stop: im
     let open_files = usize::try_from(offered.open_files_max).unwrap_or(usize::MAX);
     options.shard.open_files_max = (open_files / 2 / cores.max(1)).clamp(OPEN_SEGMENTS_MIN, OPEN_SEGMENTS_MAX);
     // All ports and all locks first: a server that cannot have them changes nothing on the disk.
-    let ports = bind_ports(options.listen, options.cpus.len()).map_err(|taken| ServeError::Port {
+    let ports = bind_ports_soon(options.listen, options.cpus.len()).map_err(|taken| ServeError::Port {
         core: taken.core,
         address: taken.address,
         source: taken.source,
