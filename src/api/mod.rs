@@ -13,6 +13,7 @@ pub mod error_map;
 pub mod fetch;
 pub mod fetch_session;
 pub mod list_offsets;
+pub mod log_dirs;
 pub mod metadata;
 pub mod produce;
 pub mod producer_id;

@@ -15,7 +15,9 @@ use crate::record::record_tally::AppendLimits;
 use crate::ring::buffer::Buffer;
 use crate::shard::append::{self, Appended};
 use crate::shard::core::Shard;
+use crate::shard::memory::Reservation;
 use crate::shard::partition::Partition;
+use crate::shard::recompression::{self, Recompression, RecompressionFailure};
 use crate::shard::router::Route;
 use crate::wire::error_code::ErrorCode;
 use crate::wire::frame;
@@ -32,6 +34,17 @@ enum PartitionOutcome {
     Appended { appended: Appended, log_start: i64 },
     /// Nothing was appended.
     Refused(Refusal),
+}
+
+/// A batch that may be appended.
+struct Ready {
+    partition: Rc<Partition>,
+    records: Buffer,
+    batch: CheckedBatch,
+    /// Memory that it needs beyond its frame's.
+    reserved: Vec<Reservation>,
+    /// Set where it may not, for a reason that passes: it is refused in its turn.
+    refusal: Option<Refusal>,
 }
 
 /// Answers Produce. Appends of one connection get their offsets in the order of its requests.
@@ -65,15 +78,25 @@ pub async fn handle(
     }
     drop(body);
     ticket.wait_turn().await;
+    // Held until the request is answered, as its frame's memory is.
+    let mut held = Vec::new();
     for checked in checked {
         outcomes.push(match checked {
-            Ok((partition, records, batch)) => match append::start(shard, &partition, records, &batch).await {
-                Ok(appended) => {
-                    let log_start = partition.log().borrow().offsets().log_start.get();
-                    PartitionOutcome::Appended { appended, log_start }
+            Ok(Ready { partition, batch, refusal: Some(refusal), .. }) => {
+                // What its producer sent behind it may not go before it.
+                partition.log().borrow_mut().refuse_append(&batch);
+                PartitionOutcome::Refused(refusal)
+            }
+            Ok(Ready { partition, records, batch, reserved, refusal: None }) => {
+                held.extend(reserved);
+                match append::start(shard, &partition, records, &batch).await {
+                    Ok(appended) => {
+                        let log_start = partition.log().borrow().offsets().log_start.get();
+                        PartitionOutcome::Appended { appended, log_start }
+                    }
+                    Err(failure) => PartitionOutcome::Refused(error_map::append_failure(&failure)),
                 }
-                Err(failure) => PartitionOutcome::Refused(error_map::append_failure(&failure)),
-            },
+            }
             Err(refusal) => PartitionOutcome::Refused(refusal),
         });
     }
@@ -132,7 +155,7 @@ async fn check(
     records: Option<Buffer>,
     request: &ProduceFrame,
     version: i16,
-) -> Result<(Rc<Partition>, Buffer, CheckedBatch), Refusal> {
+) -> Result<Ready, Refusal> {
     let snapshot = shard.snapshot();
     let found = match topic {
         TopicName::Name(name) => snapshot.topic(name).ok_or(ErrorCode::UnknownTopicOrPartition),
@@ -173,7 +196,28 @@ async fn check(
         });
     }
     records.truncate(batch.len_bytes as usize);
-    Ok((partition, records, batch))
+    let Some(codec) = check.recompression() else {
+        return Ok(Ready { partition, records, batch, reserved: Vec::new(), refusal: None });
+    };
+    let wanted = Recompression {
+        header: check.header(),
+        checked: &batch,
+        codec,
+        records_bytes: check.records_bytes(),
+        batch_bytes_max: limits.max_message_bytes,
+    };
+    match recompression::recompress(shard, records, wanted).await {
+        Ok(done) => {
+            Ok(Ready { partition, records: done.records, batch: done.checked, reserved: done.reserved, refusal: None })
+        }
+        Err(RecompressionFailure::Batch(error)) => Err(error_map::batch_error(&error)),
+        Err(failure @ RecompressionFailure::NoMemory) => {
+            // Kafka has no word for it; this is one after which clients try again.
+            let refusal = Refusal::with_message(ErrorCode::RequestTimedOut, failure.to_string());
+            let records = Buffer::from_vec(Vec::new());
+            Ok(Ready { partition, records, batch, reserved: Vec::new(), refusal: Some(refusal) })
+        }
+    }
 }
 
 /// acks=0: nothing is answered, and an error closes the connection, as in Kafka. The writes are waited for (not their

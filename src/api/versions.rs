@@ -22,6 +22,7 @@ pub const SERVED: &[ServedRange] = &[
     served(ApiKey::InitProducerId, 0, 5),
     served(ApiKey::OffsetForLeaderEpoch, 2, 4),
     served(ApiKey::DescribeConfigs, 1, 4),
+    served(ApiKey::DescribeLogDirs, 1, 5),
     served(ApiKey::DescribeCluster, 0, 2),
 ];
 

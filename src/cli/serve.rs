@@ -101,6 +101,7 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
         clamp_replication: options.clamp_replication.value,
         brokers,
         data_dirs: Vec::new(),
+        unusable_dirs: Vec::new(),
         frame_memory_bytes,
         // Known when the machine was looked at.
         open_files_max: 0,

@@ -27,8 +27,6 @@ pub struct CoreBoot {
     pub mailbox: MailboxSeat<Question, Answer>,
     /// Listens already: all ports were bound before any core started.
     pub listener: Listener,
-    /// The data directories were left by a clean stop.
-    pub clean: bool,
 }
 
 /// Runs a core until `stop` ends. `ready` is called when this core serves all that the catalog places on it.
@@ -46,12 +44,17 @@ pub async fn run(
 ) -> Result<Closed, StartError> {
     let shard = Shard::new(io.clone(), boot.options, boot.mailbox);
     let mut recovery_points = BTreeMap::new();
-    for dir in &shard.options().data_dirs {
+    for (at, dir) in shard.options().data_dirs.iter().enumerate() {
         // What a killed server had made, and was not yet durable, is built upon from here on.
-        io.sync_dir(&dir.path).await.map_err(|source| StartError::CatalogDisk { path: dir.path.clone(), source })?;
+        match io.sync_dir(&dir.path).await {
+            Ok(()) => {}
+            // The first has the catalog.
+            Err(source) if at == 0 => return Err(StartError::CatalogDisk { path: dir.path.clone(), source }),
+            Err(source) => shard.fail_directory(&dir.path, "it could not be synced", &source),
+        }
         recovery_points.insert(dir.path.clone(), hosting::load_recovery_points(&io, dir).await);
     }
-    shard.set_start_state(StartState { clean: boot.clean, recovery_points });
+    shard.set_start_state(StartState { recovery_points });
     let mut stop = Box::pin(stop);
     let host = match shard.core_index() {
         CONTROLLER_CORE => Some(CatalogHost::load(&shard).await?),
@@ -62,7 +65,7 @@ pub async fn run(
         host.start(&shard).await?;
         io.spawn(hosting::sweep(shard.clone()));
     } else if !wait_for_catalog(&shard, stop.as_mut()).await {
-        return Ok(Closed::Cleanly);
+        return Ok(Closed::default());
     }
     let api = Api::new(shard.clone());
     let connections = Connections::new(io.random_u64());

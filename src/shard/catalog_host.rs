@@ -133,7 +133,9 @@ impl CatalogHost {
             return Err(ProposeError::Storage { reason: "an earlier write of it failed; restart the server".into() });
         }
         let options = shard.options();
+        let failed = shard.failed_directories();
         let rules = Rules {
+            failed_directories: &failed,
             config: &options.broker_config,
             node_id: options.node_id,
             clamp_replication: options.clamp_replication,
@@ -243,6 +245,10 @@ pub async fn answer_mail(shard: Rc<Shard>, host: Option<Rc<CatalogHost>>) {
             let answer = match incoming.request {
                 Question::Take(snapshot) => {
                     hosting::take(&shard, snapshot).await;
+                    Answer::Taken
+                }
+                Question::DirectoryFailed { at } => {
+                    shard.take_directory_offline(at);
                     Answer::Taken
                 }
                 Question::Propose { command, validate_only } => Answer::Proposed(match &host {

@@ -17,12 +17,14 @@ use crate::ring::mailbox::{Mailbox, MailboxSeat};
 use crate::ring::task::WaitList;
 use crate::shard::catalog_host::CatalogHost;
 use crate::shard::counters::Counters;
+use crate::shard::directories::Directories;
 use crate::shard::durability::DurabilityStage;
 use crate::shard::files::FileCache;
 use crate::shard::memory::MemoryBudget;
 use crate::shard::message::{Answer, Question};
 use crate::shard::options::{DataDir, ShardOptions};
 use crate::shard::partition::Partition;
+use crate::shard::recompression::RecompressionSlots;
 
 /// One core: its partitions, files, memory and mail. Never leaves its thread.
 pub struct Shard {
@@ -34,7 +36,9 @@ pub struct Shard {
     open_failed: RefCell<HashMap<PartitionId, OpenFailure, RandomState>>,
     files: FileCache,
     memory: Rc<MemoryBudget>,
+    recompressions: Rc<RecompressionSlots>,
     durability: DurabilityStage,
+    directories: Directories,
     mailbox: Mailbox<Question, Answer>,
     counters: Counters,
     stopping: Cell<bool>,
@@ -59,8 +63,6 @@ pub(in crate::shard) enum OpenFailure {
 /// How the last run left the data directories.
 #[derive(Default)]
 pub struct StartState {
-    /// By a clean stop: nothing has to be scanned.
-    pub clean: bool,
     /// Where logs were known to be durable, by data directory.
     pub recovery_points: BTreeMap<PathBuf, RecoveryPoints>,
 }
@@ -84,7 +86,9 @@ impl Shard {
             open_failed: RefCell::new(HashMap::with_hasher(hasher())),
             files: FileCache::new(&io, options.open_files_max),
             memory: MemoryBudget::new(options.frame_memory_bytes),
+            recompressions: Rc::default(),
             durability: DurabilityStage::default(),
+            directories: Directories::new(&options.data_dirs),
             mailbox: mailbox.bind(&io),
             counters: Counters::default(),
             stopping: Cell::new(false),
@@ -156,9 +160,10 @@ impl Shard {
         *self.start.borrow_mut() = start;
     }
 
-    pub(in crate::shard) fn is_clean_start(&self) -> bool {
+    /// True where nothing of the directory has to be scanned.
+    pub(in crate::shard) fn is_clean_start(&self, dir: &DataDir) -> bool {
         // What is made later is not what the last run left.
-        self.start.borrow().clean && !self.has_catalog()
+        dir.clean && !self.has_catalog()
     }
 
     pub(in crate::shard) fn recovery_point_of(&self, dir: &DataDir, topic: &str, id: PartitionId) -> Offset {
@@ -170,6 +175,10 @@ impl Shard {
         // A topic that is made later may have the name of one that was there.
         let by_name = points.by_name.get(&(topic.to_owned(), id.partition)).filter(|_| !self.has_catalog());
         by_name.copied().unwrap_or(Offset(0))
+    }
+
+    pub(in crate::shard) fn directories(&self) -> &Directories {
+        &self.directories
     }
 
     /// The partition, if this core hosts it. Requests go through [`Shard::route`].
@@ -202,6 +211,11 @@ impl Shard {
         self.open_failed.borrow().get(&id) == Some(&OpenFailure::UntilRestart)
     }
 
+    /// Partitions that are placed here and could not be opened.
+    pub(in crate::shard) fn unopened(&self) -> Vec<PartitionId> {
+        self.open_failed.borrow().keys().copied().collect()
+    }
+
     pub(in crate::shard) fn open_failed(&self, id: PartitionId) -> bool {
         self.open_failed.borrow().contains_key(&id)
     }
@@ -214,6 +228,10 @@ impl Shard {
     /// Memory for frames.
     pub fn memory(&self) -> &Rc<MemoryBudget> {
         &self.memory
+    }
+
+    pub(in crate::shard) fn recompressions(&self) -> &Rc<RecompressionSlots> {
+        &self.recompressions
     }
 
     /// The stage between written and durable.

@@ -12,6 +12,7 @@ use tracing::error;
 
 use crate::record::offset::Offset;
 use crate::shard::core::Shard;
+use crate::shard::directories::is_no_space;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
 use crate::shard::topic_limits::Durability;
@@ -84,9 +85,20 @@ impl DurabilityStage {
                     }
                 }
                 Err(error) => {
-                    error!(topic = partition.topic(), partition = partition.id().partition, %error, folder = %partition.folder().display(),
-                        "a sync failed: what it should have made durable may be lost, the partition is offline; check the disk and restart the server");
                     partition.take_offline(shard.io(), "a sync of its segment failed");
+                    match partition.folder().parent() {
+                        Some(dir) if !is_no_space(&error) => {
+                            shard.fail_directory(
+                                dir,
+                                "a sync of a segment failed: what it should have made durable may be lost",
+                                &error,
+                            );
+                        }
+                        _ => {
+                            error!(topic = partition.topic(), partition = partition.id().partition, %error, folder = %partition.folder().display(),
+                        "a sync failed: what it should have made durable may be lost, the partition is offline; check the disk and restart the server")
+                        }
+                    }
                 }
             }
         }

@@ -17,6 +17,11 @@ pub enum Question {
     },
     /// To the controller's core: a block of producer ids that nobody else gets.
     ProducerIds,
+    /// A data directory has failed.
+    DirectoryFailed {
+        /// Its index in the options.
+        at: usize,
+    },
     /// From the controller's core: take this snapshot, and host what it places on you.
     Take(Snapshot),
 }
@@ -27,7 +32,7 @@ pub enum Answer {
     Proposed(Result<Snapshot, ProposeError>),
     /// The block, durably given away.
     ProducerIds(Result<Range<i64>, ProposeError>),
-    /// The snapshot is in force on the core that answers.
+    /// The snapshot, or the failure of a directory, is in force on the core that answers.
     Taken,
 }
 

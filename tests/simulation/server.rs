@@ -38,7 +38,7 @@ struct Life {
 struct LifeState {
     ready_count: Cell<usize>,
     ended_count: Cell<usize>,
-    left_gaps: Cell<bool>,
+    closed: RefCell<Closed>,
     failed: RefCell<Option<String>>,
     stop: Cell<bool>,
     dirs: RefCell<Option<DataDirs>>,
@@ -105,7 +105,7 @@ impl Server {
     pub(crate) fn finish_stop(&mut self, sim: &Sim, limit_ns: u64) -> bool {
         let Some(life) = self.life.take() else { return true };
         // As boot does: no marker where a core could not close all cleanly.
-        let dirs = life.state.dirs.borrow().clone().filter(|_| !life.state.left_gaps.get());
+        let (dirs, closed) = (life.state.dirs.borrow().clone(), life.state.closed.take());
         drop(life);
         // The threads of the cores are joined first.
         self.machine.crash(Crash::Stop);
@@ -113,7 +113,7 @@ impl Server {
         let main = self.machine.core(CORE_COUNT);
         let io = main.clone();
         let finished = sim.run(&main, limit_ns, async move {
-            for dir in &dirs.dirs {
+            for dir in dirs.dirs.iter().filter(|dir| closed.is_clean(dir)) {
                 if hosting::merge_checkpoints(&io, dir, CORE_COUNT as u32).await.is_ok() {
                     let _ = data_dir::write_clean_marker(&io, dir).await;
                 }
@@ -139,6 +139,7 @@ impl Server {
             clamp_replication: false,
             brokers: brokers.collect(),
             data_dirs: Vec::new(),
+            unusable_dirs: Vec::new(),
             frame_memory_bytes: 8 << 20,
             // Few, so that handles are closed and opened again.
             open_files_max: 6,
@@ -179,12 +180,7 @@ async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, state: Rc<LifeState>
     if let Err(error) = io.sync_dir(Path::new("/")).await {
         return state.fail(&format!("mkdir: {error}"));
     }
-    let prepared = async {
-        let dirs = data_dir::prepare(&io, &[PathBuf::from(DATA_DIR)], NODE_ID).await?;
-        data_dir::remove_clean_markers(&io, &dirs.dirs).await?;
-        Ok::<DataDirs, data_dir::DataDirError>(dirs)
-    };
-    let dirs = match prepared.await {
+    let dirs = match data_dir::prepare(&io, &[PathBuf::from(DATA_DIR)], Vec::new(), NODE_ID).await {
         Ok(dirs) => dirs,
         Err(error) => return state.fail(&error.to_string()),
     };
@@ -194,11 +190,10 @@ async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, state: Rc<LifeState>
         data_dirs: dirs.dirs.clone(),
         ..options
     };
-    let clean = dirs.clean;
     *state.dirs.borrow_mut() = Some(dirs);
     let mailboxes = mailbox::mesh::<Question, Answer>(CORE_COUNT, MAIL_CREDITS);
     for ((core, mailbox), listener) in cores.into_iter().zip(mailboxes).zip(listeners) {
-        let boot = CoreBoot { options: Rc::new(options.clone()), mailbox, listener, clean };
+        let boot = CoreBoot { options: Rc::new(options.clone()), mailbox, listener };
         core.clone().spawn(run_core(core, boot, state.clone()));
     }
 }
@@ -212,9 +207,7 @@ async fn run_core(io: Io, boot: CoreBoot, state: Rc<LifeState>) {
     let ran = core_main::run(io, boot, move || ready.ready_count.set(ready.ready_count.get() + 1), stop).await;
     match ran {
         Ok(closed) => {
-            if closed == Closed::WithGaps {
-                state.left_gaps.set(true);
-            }
+            state.closed.borrow_mut().join(closed);
             state.ended_count.set(state.ended_count.get() + 1);
         }
         Err(error) => state.fail(&error.to_string()),
