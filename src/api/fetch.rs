@@ -9,7 +9,6 @@ use crate::api::error_map;
 use crate::api::fetch_session::{SessionKind, SessionRequest, Telling, TopicKey, WantedPartition};
 use crate::api::reply::Outcome;
 use crate::log::partition_log::PartitionLog;
-use crate::record::compression::Compression;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId, TopicId};
 use crate::ring::io::Part;
 use crate::ring::task::TaskId;
@@ -45,7 +44,6 @@ pub async fn handle(api: &Rc<Api>, context: &RequestContext, body: &[u8]) -> Out
         bytes_max: u32::try_from(request.max_bytes).unwrap_or(0).min(shard.options().fetch_bytes_max),
         wait_ms: u64::try_from(request.max_wait_ms).unwrap_or(0),
         read_committed: request.isolation_level == READ_COMMITTED,
-        before_zstd: context.api_version < ZSTD_MIN,
     };
     let found = read_or_wait(shard, &wanted, &limits).await;
     encode(api, context, ErrorCode::None, kind, &wanted, found)
@@ -56,8 +54,6 @@ struct Limits {
     bytes_max: u32,
     wait_ms: u64,
     read_committed: bool,
-    /// The client may not know zstd.
-    before_zstd: bool,
 }
 
 /// What was found of one wanted partition.
@@ -227,10 +223,6 @@ async fn read_one(
     whole_first_batch: bool,
     limits: &Limits,
 ) -> Found {
-    let codec = partition.limits().append.codec;
-    if limits.before_zstd && codec.is_some_and(|codec| codec.compression == Compression::Zstd) {
-        return Found::error(ErrorCode::UnsupportedCompressionType);
-    }
     let (offsets, diverging) = {
         let log = partition.log().borrow();
         if let Some(error) = error_map::leader_epoch_error(wanted.current_leader_epoch, log.leader_epoch()) {
@@ -404,7 +396,5 @@ fn partition_data(shard: &Shard, partition_index: i32, found: &Found) -> Partiti
 }
 
 const READ_COMMITTED: i8 = 1;
-/// The first version of which a topic that asks for zstd is served (KIP-110).
-const ZSTD_MIN: i16 = 10;
 /// The first version that names topics by id (KIP-516).
 const TOPIC_ID_MIN: i16 = 13;

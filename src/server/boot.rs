@@ -184,8 +184,8 @@ fn prepare_data_dirs(options: &ServerOptions) -> Result<(Vec<DirLock>, DataDirs)
                 locks.push(lock);
                 paths.push(path.clone());
             }
-            // The first has the catalog.
-            Err(LockError::Io { path: file, source }) if !paths.is_empty() => {
+            // The others may do.
+            Err(LockError::Io { path: file, source }) if options.data_dirs.len() > 1 => {
                 refused.push(DataDirError::Io { dir: path.clone(), path: file, source });
             }
             Err(error) => return Err(error.into()),
@@ -250,6 +250,7 @@ fn start_cores(
                 cluster_id_bytes: dirs.cluster_id_bytes,
                 data_dirs: dirs.dirs.clone(),
                 unusable_dirs: dirs.unusable.clone(),
+                catalog_dir: dirs.catalog_dir.clone(),
                 ..options.shard.clone()
             },
             port,

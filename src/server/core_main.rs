@@ -44,12 +44,13 @@ pub async fn run(
 ) -> Result<Closed, StartError> {
     let shard = Shard::new(io.clone(), boot.options, boot.mailbox);
     let mut recovery_points = BTreeMap::new();
-    for (at, dir) in shard.options().data_dirs.iter().enumerate() {
+    for dir in &shard.options().data_dirs {
         // What a killed server had made, and was not yet durable, is built upon from here on.
         match io.sync_dir(&dir.path).await {
             Ok(()) => {}
-            // The first has the catalog.
-            Err(source) if at == 0 => return Err(StartError::CatalogDisk { path: dir.path.clone(), source }),
+            Err(source) if dir.path == shard.options().catalog_dir => {
+                return Err(StartError::CatalogDisk { path: dir.path.clone(), source });
+            }
             Err(source) => shard.fail_directory(&dir.path, "it could not be synced", &source),
         }
         recovery_points.insert(dir.path.clone(), hosting::load_recovery_points(&io, dir).await);

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use tracing::error;
 
-use crate::ring::io::{Io, read_file, replace_file};
+use crate::ring::io::{Io, OpenHow, read_file, replace_file};
+use crate::shard::catalog_host::CATALOG_FILE;
 use crate::shard::options::DataDir;
 use crate::wire::uuid::Uuid;
 
@@ -20,8 +21,10 @@ pub struct DataDirs {
     pub cluster_id: String,
     /// The same as 16 bytes; an id that is no uuid (none of Kafka's is) stands as zeros.
     pub cluster_id_bytes: [u8; 16],
-    /// Those that can be used, in the order of the command line; the first of that is among them.
+    /// Those that can be used, in the order of the command line.
     pub dirs: Vec<DataDir>,
+    /// The one of these with the catalog.
+    pub catalog_dir: PathBuf,
     /// Those that the disk refused: their partitions stay offline.
     pub unusable: Vec<PathBuf>,
 }
@@ -63,6 +66,14 @@ pub enum DataDirError {
         /// The latest known here.
         known: u32,
     },
+    /// Two directories with a catalog each.
+    #[error("{} and {} each have a catalog of topics: they were two servers' directories; name one of them with --data-dir", first.display(), second.display())]
+    TwoCatalogs {
+        /// One.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
     /// Directories of different clusters or nodes.
     #[error("{} belongs to {key} {found}, not {expected}: it is another server's directory; check --data-dir and --node-id", path.display())]
     Foreign {
@@ -88,7 +99,8 @@ impl DataDirError {
 /// markers of a clean stop are taken away: from here on only another clean stop makes the next start quick.
 ///
 /// A directory whose disk refuses (`refused` did so already) is left out, and the others are used, as in Kafka: but for the
-/// first, which has the catalog, and at the first start of all, where a name is more likely wrong than a disk broken.
+/// one with the catalog, and at the first start of all, where a name is more likely wrong than a disk broken. The catalog
+/// stays where it is, whatever the order of the directories; at the first start it is made in the first.
 ///
 /// # Errors
 /// No directory may be left out, or one is not this server's.
@@ -98,12 +110,12 @@ pub async fn prepare(
     mut refused: Vec<DataDirError>,
     node_id: i32,
 ) -> Result<DataDirs, DataDirError> {
-    assert!(!paths.is_empty(), "a server has a data directory");
+    assert!(!paths.is_empty() || !refused.is_empty(), "a server has a data directory");
     let mut known: Vec<(&PathBuf, Option<Meta>)> = Vec::with_capacity(paths.len());
     for path in paths {
         match read_meta(io, path).await {
             Ok(meta) => known.push((path, meta)),
-            Err(error) if error.is_of_a_disk() && !known.is_empty() => refused.push(error),
+            Err(error) if error.is_of_a_disk() => refused.push(error),
             Err(error) => return Err(error),
         }
     }
@@ -117,10 +129,13 @@ pub async fn prepare(
     for (path, meta) in known {
         match take(io, path, meta, &cluster_id, node_id).await {
             Ok(dir) => dirs.push(dir),
-            Err(error) if error.is_of_a_disk() && !dirs.is_empty() && !is_first_start => refused.push(error),
+            Err(error) if error.is_of_a_disk() && !is_first_start => refused.push(error),
             Err(error) => return Err(error),
         }
     }
+    let Some(catalog_dir) = catalog_dir(io, &dirs, !refused.is_empty()).await? else {
+        return Err(refused.swap_remove(0));
+    };
     let mut unusable = Vec::new();
     for error in &refused {
         error!(%error, "a data directory cannot be used: its partitions stay offline, the others are served; mend it and restart the server");
@@ -129,7 +144,25 @@ pub async fn prepare(
         }
     }
     let cluster_id_bytes = Uuid::from_base64(&cluster_id).map_or([0; 16], |id| id.0);
-    Ok(DataDirs { cluster_id, cluster_id_bytes, dirs, unusable })
+    Ok(DataDirs { cluster_id, cluster_id_bytes, dirs, catalog_dir, unusable })
+}
+
+/// The directory that has the catalog, or is to have it. `None` where that may be one that is left out.
+async fn catalog_dir(io: &Io, dirs: &[DataDir], some_left_out: bool) -> Result<Option<PathBuf>, DataDirError> {
+    let mut found: Option<&DataDir> = None;
+    for dir in dirs {
+        let file = dir.path.join(CATALOG_FILE);
+        match (io.open(&file, OpenHow::Read).await, found) {
+            (Ok(_), None) => found = Some(dir),
+            (Ok(_), Some(first)) => {
+                return Err(DataDirError::TwoCatalogs { first: first.path.clone(), second: dir.path.clone() });
+            }
+            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {}
+            (Err(error), _) => return Err(at(&dir.path, &file)(error)),
+        }
+    }
+    let first = dirs.first().filter(|_| !some_left_out);
+    Ok(found.or(first).map(|dir| dir.path.clone()))
 }
 
 /// Makes one directory ours, whatever `meta` says it was.

@@ -64,7 +64,7 @@ impl CatalogHost {
     /// The file is damaged, not a catalog, or a newer server's: nothing is changed.
     pub async fn load(shard: &Rc<Shard>) -> Result<Rc<Self>, StartError> {
         let io = shard.io();
-        let path = shard.options().data_dirs[0].path.join(CATALOG_FILE);
+        let path = shard.options().catalog_dir.join(CATALOG_FILE);
         let failed = |path: &PathBuf, source| StartError::CatalogDisk { path: path.clone(), source };
         let bytes = match read_file(io, &path, CATALOG_BYTES_MAX).await {
             Ok(bytes) => bytes,
@@ -336,7 +336,8 @@ impl Shard {
 
 /// Index of the core that keeps the catalog.
 const CONTROLLER: usize = 0;
-const CATALOG_FILE: &str = "alluvium.catalog";
+/// The catalog, in one of the data directories.
+pub const CATALOG_FILE: &str = "alluvium.catalog";
 /// A catalog of a million partitions is about 60 MiB.
 const CATALOG_BYTES_MAX: u64 = 1 << 30;
 /// Changes that wait for their turn; more are refused.

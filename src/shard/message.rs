@@ -43,7 +43,9 @@ pub enum ProposeError {
     #[error(transparent)]
     Refused(#[from] CatalogError),
     /// The catalog's file could not be written.
-    #[error("the catalog could not be written: {reason}; check the first data directory's disk, then try again")]
+    #[error(
+        "the catalog could not be written: {reason}; check the disk of the data directory that has it, then try again"
+    )]
     Storage {
         /// The error of the disk.
         reason: String,

@@ -21,6 +21,8 @@ pub struct ShardOptions {
     pub brokers: Vec<BrokerAddress>,
     /// The data directories, in the order of the command line.
     pub data_dirs: Vec<DataDir>,
+    /// The data directory that has the catalog.
+    pub catalog_dir: PathBuf,
     /// Those of the command line that could not be used at the start.
     pub unusable_dirs: Vec<PathBuf>,
     /// Kafka's broker configs, with `--set` applied.

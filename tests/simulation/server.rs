@@ -25,6 +25,8 @@ pub(crate) const CORE_COUNT: usize = 2;
 pub(crate) struct Server {
     machine: Machine,
     config: BrokerConfig,
+    /// In the order of the command line.
+    pub(crate) data_dirs: Vec<&'static str>,
     life: Option<Life>,
 }
 
@@ -47,7 +49,7 @@ struct LifeState {
 impl Server {
     /// A server that was never started, on an empty disk.
     pub(crate) fn new(sim: &Sim, config: BrokerConfig) -> Self {
-        Self { machine: sim.machine(), config, life: None }
+        Self { machine: sim.machine(), config, data_dirs: vec![DATA_DIR], life: None }
     }
 
     pub(crate) fn machine(&self) -> &Machine {
@@ -68,7 +70,8 @@ impl Server {
         let cores: Vec<Io> = (0..CORE_COUNT).map(|core| self.machine.core(core)).collect();
         let state = Rc::new(LifeState::default());
         let options = self.options();
-        main.spawn(run(main.clone(), cores, options, state.clone()));
+        let data_dirs = self.data_dirs.iter().map(PathBuf::from).collect();
+        main.spawn(run(main.clone(), cores, options, data_dirs, state.clone()));
         self.life = Some(Life { main, state });
     }
 
@@ -139,6 +142,7 @@ impl Server {
             clamp_replication: false,
             brokers: brokers.collect(),
             data_dirs: Vec::new(),
+            catalog_dir: PathBuf::new(),
             unusable_dirs: Vec::new(),
             frame_memory_bytes: 8 << 20,
             // Few, so that handles are closed and opened again.
@@ -165,22 +169,24 @@ pub(crate) fn core_of(broker_id: i32) -> Option<usize> {
 }
 
 /// The main thread: data directories, then the cores.
-async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, state: Rc<LifeState>) {
+async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, data_dirs: Vec<PathBuf>, state: Rc<LifeState>) {
     let listeners: Vec<Listener> =
         match cores.iter().map(|core| core.listen(Server::address(core.core_index()))).collect() {
             Ok(listeners) => listeners,
             Err(error) => return state.fail(&format!("listen: {error}")),
         };
-    match io.create_dir(Path::new(DATA_DIR)).await {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return state.fail(&format!("mkdir: {error}")),
+    for dir in &data_dirs {
+        match io.create_dir(dir).await {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return state.fail(&format!("mkdir: {error}")),
+        }
     }
     // The directory is the operator's, made long ago.
     if let Err(error) = io.sync_dir(Path::new("/")).await {
         return state.fail(&format!("mkdir: {error}"));
     }
-    let dirs = match data_dir::prepare(&io, &[PathBuf::from(DATA_DIR)], Vec::new(), NODE_ID).await {
+    let dirs = match data_dir::prepare(&io, &data_dirs, Vec::new(), NODE_ID).await {
         Ok(dirs) => dirs,
         Err(error) => return state.fail(&error.to_string()),
     };
@@ -188,6 +194,7 @@ async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, state: Rc<LifeState>
         cluster_id: dirs.cluster_id.clone(),
         cluster_id_bytes: dirs.cluster_id_bytes,
         data_dirs: dirs.dirs.clone(),
+        catalog_dir: dirs.catalog_dir.clone(),
         ..options
     };
     *state.dirs.borrow_mut() = Some(dirs);

@@ -14,6 +14,8 @@ import produce
 import fetch
 import idempotence
 import versions
+import recompress
+import log_dirs
 
 if __name__ == "__main__":
     arguments = probe.suite.arguments()
