@@ -19,7 +19,7 @@ use crate::record::offset::Offset;
 use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
 use crate::shard::core::Shard;
-use crate::shard::directories::is_no_space;
+use crate::shard::directories::{blames_directory, is_no_space};
 use crate::shard::error::AppendFailure;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
@@ -316,9 +316,16 @@ fn roll_failed(shard: &Rc<Shard>, partition: &Partition, error: &RecoveryError) 
 
 /// The disk of a partition refused: what holds for one file of it holds for all.
 fn fail_directory(shard: &Rc<Shard>, partition: &Partition, what: &'static str, error: &io::Error) {
+    if !partition.is_online() {
+        // Its folder may be gone with its topic: that says nothing of the others.
+        return;
+    }
     partition.take_offline(shard.io(), what);
-    if let Some(dir) = partition.folder().parent() {
-        shard.fail_directory(dir, what, error);
+    match partition.folder().parent() {
+        Some(dir) if blames_directory(error) => shard.fail_directory(dir, what, error),
+        _ => {
+            error!(topic = partition.topic(), partition = partition.id().partition, %error, what, "the partition is offline; restart the server")
+        }
     }
 }
 

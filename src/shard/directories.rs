@@ -108,6 +108,11 @@ pub(in crate::shard) fn is_disk_failure(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(EIO | ENXIO | ENODEV | EROFS | EUCLEAN | ESTALE | ESHUTDOWN))
 }
 
+/// True where what was refused to one file is the disk's doing, and not a lack of room, of memory or of descriptors.
+pub(in crate::shard) fn blames_directory(error: &io::Error) -> bool {
+    !is_no_space(error) && !matches!(error.raw_os_error(), Some(ENOMEM | ENFILE | EMFILE))
+}
+
 /// True where there is only no room.
 pub(in crate::shard) fn is_no_space(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
@@ -118,7 +123,10 @@ const SPACE_AGE_MS_MAX: u64 = 1000;
 // Linux's numbers; the standard library has no kinds for most of them.
 const EIO: i32 = 5;
 const ENXIO: i32 = 6;
+const ENOMEM: i32 = 12;
 const ENODEV: i32 = 19;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
 const EROFS: i32 = 30;
 const ESHUTDOWN: i32 = 108;
 const ESTALE: i32 = 116;

@@ -12,7 +12,7 @@ use tracing::error;
 
 use crate::record::offset::Offset;
 use crate::shard::core::Shard;
-use crate::shard::directories::is_no_space;
+use crate::shard::directories::blames_directory;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
 use crate::shard::topic_limits::Durability;
@@ -84,10 +84,12 @@ impl DurabilityStage {
                         shard.io().wake_all(partition.progress());
                     }
                 }
+                // Its folder may be gone with its topic: that says nothing of the others.
+                Err(_) if !partition.is_online() => {}
                 Err(error) => {
                     partition.take_offline(shard.io(), "a sync of its segment failed");
                     match partition.folder().parent() {
-                        Some(dir) if !is_no_space(&error) => {
+                        Some(dir) if blames_directory(&error) => {
                             shard.fail_directory(
                                 dir,
                                 "a sync of a segment failed: what it should have made durable may be lost",

@@ -24,7 +24,7 @@ use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{Io, read_file, replace_file};
 use crate::shard::core::{OpenFailure, RecoveryPoints, Shard};
-use crate::shard::directories::{is_disk_failure, is_no_space};
+use crate::shard::directories::{blames_directory, is_disk_failure};
 use crate::shard::durability::sync_from_recovery_point;
 use crate::shard::files::FileKind;
 use crate::shard::options::DataDir;
@@ -298,9 +298,8 @@ async fn write_checkpoints(shard: &Rc<Shard>) {
         }
         let path = dir.path.join(format!("{CORE_CHECKPOINT}{}", shard.core_index()));
         if let Err(error) = replace_file(shard.io(), &path, core_checkpoint::to_text(&points).into_bytes()).await {
-            if is_no_space(&error) {
-                warn!(path = %path.display(), %error, "the recovery points could not be written; a start after a crash will scan more");
-            } else {
+            warn!(path = %path.display(), %error, "the recovery points could not be written; a start after a crash will scan more");
+            if blames_directory(&error) {
                 shard.fail_directory(&dir.path, "the recovery points could not be written", &error);
             }
         }
