@@ -19,7 +19,7 @@ use crate::record::offset::Offset;
 use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
 use crate::shard::core::Shard;
-use crate::shard::directories::{blames_directory, is_no_space};
+use crate::shard::directories::is_no_space;
 use crate::shard::error::AppendFailure;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
@@ -222,7 +222,7 @@ fn fail(shard: &Rc<Shard>, partition: &Rc<Partition>, plan: &AppendPlan, state: 
     state.set(if no_space { WriteState::NoSpace } else { WriteState::Failed });
     let truncate = partition.log().borrow_mut().fail_append(plan);
     if !no_space {
-        fail_directory(shard, partition, "a write to a segment failed", error);
+        shard.fail_partition(partition, "a write to a segment failed", error);
         return;
     }
     warn!(
@@ -266,7 +266,7 @@ async fn repair(shard: Rc<Shard>, partition: Rc<Partition>, truncate: Truncate) 
         }
         Err(error) => match error {
             RecoveryError::Io { source, .. } => {
-                fail_directory(&shard, &partition, "a segment could not be cut back after a failed write", &source);
+                shard.fail_partition(&partition, "a segment could not be cut back after a failed write", &source);
             }
             error => take_offline(&shard, &partition, "its segment could not be cut back after a failed write", &error),
         },
@@ -304,27 +304,12 @@ fn roll_failed(shard: &Rc<Shard>, partition: &Partition, error: &RecoveryError) 
             AppendFailure::NoSpace
         }
         RecoveryError::Io { source, .. } => {
-            fail_directory(shard, partition, "the next segment could not be made durable", source);
+            shard.fail_partition(partition, "the next segment could not be made durable", source);
             AppendFailure::Offline
         }
         error => {
             take_offline(shard, partition, "its next segment could not be made durable", error);
             AppendFailure::Offline
-        }
-    }
-}
-
-/// The disk of a partition refused: what holds for one file of it holds for all.
-fn fail_directory(shard: &Rc<Shard>, partition: &Partition, what: &'static str, error: &io::Error) {
-    if !partition.is_online() {
-        // Its folder may be gone with its topic: that says nothing of the others.
-        return;
-    }
-    partition.take_offline(shard.io(), what);
-    match partition.folder().parent() {
-        Some(dir) if blames_directory(error) => shard.fail_directory(dir, what, error),
-        _ => {
-            error!(topic = partition.topic(), partition = partition.id().partition, %error, what, "the partition is offline; restart the server")
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::ring::timer::Nanos;
 use crate::shard::core::Shard;
 use crate::shard::message::Question;
 use crate::shard::options::DataDir;
+use crate::shard::partition::Partition;
 
 /// What a core knows of each data directory, in the order of the options.
 pub struct Directories {
@@ -47,6 +48,27 @@ impl Shard {
     pub(in crate::shard) fn failed_directories(&self) -> Vec<DirectoryId> {
         let dirs = self.options().data_dirs.iter();
         dirs.filter(|dir| self.directory_has_failed(&dir.path)).map(|dir| DirectoryId(dir.id)).collect()
+    }
+
+    /// The disk refused a partition's write or sync: what holds for one file of it holds for all of its directory.
+    pub(in crate::shard) fn fail_partition(
+        self: &Rc<Self>,
+        partition: &Partition,
+        what: &'static str,
+        error: &io::Error,
+    ) {
+        if !partition.is_online() {
+            // Its folder may be gone with its topic: that says nothing of the others.
+            return;
+        }
+        partition.take_offline(self.io(), what);
+        match partition.folder().parent() {
+            Some(dir) if blames_directory(error) => self.fail_directory(dir, what, error),
+            _ => error!(
+                topic = partition.topic(), partition = partition.id().partition, %error, what,
+                "the partition is offline; restart the server"
+            ),
+        }
     }
 
     /// The disk of a data directory refused in a way that another try would only hide: its partitions go offline, on all

@@ -8,11 +8,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 
-use tracing::error;
-
 use crate::record::offset::Offset;
 use crate::shard::core::Shard;
-use crate::shard::directories::blames_directory;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
 use crate::shard::topic_limits::Durability;
@@ -84,23 +81,12 @@ impl DurabilityStage {
                         shard.io().wake_all(partition.progress());
                     }
                 }
-                // Its folder may be gone with its topic: that says nothing of the others.
-                Err(_) if !partition.is_online() => {}
                 Err(error) => {
-                    partition.take_offline(shard.io(), "a sync of its segment failed");
-                    match partition.folder().parent() {
-                        Some(dir) if blames_directory(&error) => {
-                            shard.fail_directory(
-                                dir,
-                                "a sync of a segment failed: what it should have made durable may be lost",
-                                &error,
-                            );
-                        }
-                        _ => {
-                            error!(topic = partition.topic(), partition = partition.id().partition, %error, folder = %partition.folder().display(),
-                        "a sync failed: what it should have made durable may be lost, the partition is offline; check the disk and restart the server")
-                        }
-                    }
+                    shard.fail_partition(
+                        &partition,
+                        "a sync failed: what it should have made durable may be lost",
+                        &error,
+                    );
                 }
             }
         }
