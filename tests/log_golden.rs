@@ -78,6 +78,8 @@ fn each_codec_of_real_clients_passes_the_checks() {
         timestamp_before_max_ms: i64::MAX,
         timestamp_after_max_ms: i64::MAX,
         now_ms: 0,
+        codec: None,
+        record_bytes_max: i32::MAX as u32,
     };
     let mut seen = Vec::new();
     for (position_bytes, header) in batches() {

@@ -63,6 +63,8 @@ fn batch(records: usize, value_bytes: usize, producer: Option<(i64, i32)>) -> (V
         timestamp_before_max_ms: i64::MAX,
         timestamp_after_max_ms: i64::MAX,
         now_ms: 0,
+        codec: None,
+        record_bytes_max: i32::MAX as u32,
     };
     let checked = check_for_append(&bytes, &limits).expect("a good batch");
     (bytes, checked)

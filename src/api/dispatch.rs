@@ -5,8 +5,8 @@ use std::rc::Rc;
 use crate::api::context::{Api, ConnectionState, RequestContext};
 use crate::api::reply::Outcome;
 use crate::api::{
-    cluster, configs, coordinator, delete_records, fetch, list_offsets, metadata, produce, producer_id, topics,
-    versions,
+    cluster, configs, coordinator, delete_records, epoch_ends, fetch, list_offsets, log_dirs, metadata, produce,
+    producer_id, topics, versions,
 };
 use crate::ring::buffer::Buffer;
 use crate::wire::api_keys::ApiKey;
@@ -108,6 +108,8 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
         ApiKey::DeleteTopics => topics::delete(api.shard(), &context, &body).await,
         ApiKey::DeleteRecords => delete_records::handle(api.shard(), &context, &body).await,
         ApiKey::InitProducerId => producer_id::handle(api.shard(), &context, &body).await,
+        ApiKey::OffsetForLeaderEpoch => epoch_ends::handle(api.shard(), &context, &body).await,
+        ApiKey::DescribeLogDirs => log_dirs::handle(api.shard(), &context, &body).await,
         ApiKey::DescribeConfigs => configs::describe(api.shard(), &context, &body),
         ApiKey::DescribeCluster => cluster::handle(api.shard(), &context, &body),
         other => Outcome::Close(format!("{} is not served here", other.name())),

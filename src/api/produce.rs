@@ -17,7 +17,9 @@ use crate::record::record_tally::AppendLimits;
 use crate::ring::buffer::Buffer;
 use crate::shard::append::{self, Appended};
 use crate::shard::core::Shard;
+use crate::shard::memory::Reservation;
 use crate::shard::partition::Partition;
+use crate::shard::recompression::{self, Recompression, RecompressionFailure};
 use crate::shard::router::Route;
 use crate::shard::topic_limits::TopicLimits;
 use crate::wire::error_code::ErrorCode;
@@ -39,6 +41,17 @@ enum PartitionOutcome {
     Landed(Landed),
     /// Nothing was appended.
     Refused(Refusal),
+}
+
+/// A batch that may be appended.
+struct Ready {
+    place: Place,
+    records: Buffer,
+    batch: CheckedBatch,
+    /// Memory that it needs beyond its frame's.
+    reserved: Vec<Reservation>,
+    /// Set where it may not, for a reason that passes: it is refused in its turn.
+    refusal: Option<Refusal>,
 }
 
 /// Answers Produce. Appends of one connection get their offsets in the order of its requests.
@@ -72,9 +85,19 @@ pub async fn handle(
     }
     drop(body);
     ticket.wait_turn().await;
+    // Held until the request is answered, as its frame's memory is.
+    let mut held = Vec::new();
     for checked in checked {
         outcomes.push(match checked {
-            Ok((Place::Here(partition), records, batch)) => {
+            Ok(Ready { place, batch, refusal: Some(refusal), .. }) => {
+                // What its producer sent behind it may not go before it.
+                if let Place::Here(partition) = place {
+                    partition.log().borrow_mut().refuse_append(&batch);
+                }
+                PartitionOutcome::Refused(refusal)
+            }
+            Ok(Ready { place: Place::Here(partition), records, batch, reserved, refusal: None }) => {
+                held.extend(reserved);
                 match append::start(shard, &partition, records, &batch).await {
                     Ok(appended) => {
                         let log_start = partition.log().borrow().offsets().log_start.get();
@@ -86,7 +109,8 @@ pub async fn handle(
                     }
                 }
             }
-            Ok((Place::There { core, id }, records, batch)) => {
+            Ok(Ready { place: Place::There { core, id }, records, batch, reserved, refusal: None }) => {
+                held.extend(reserved);
                 let until = match request.acks {
                     0 => Until::Written,
                     _ => Until::Durable { timeout_ms: u64::try_from(request.timeout_ms).unwrap_or(0) },
@@ -174,7 +198,7 @@ async fn check(
     records: Option<Buffer>,
     request: &ProduceFrame,
     version: i16,
-) -> Result<(Place, Buffer, CheckedBatch), Refusal> {
+) -> Result<Ready, Refusal> {
     let snapshot = shard.snapshot();
     let found = match topic {
         TopicName::Name(name) => snapshot.topic(name).ok_or(ErrorCode::UnknownTopicOrPartition),
@@ -230,7 +254,28 @@ async fn check(
         ));
     }
     records.truncate(batch.len_bytes as usize);
-    Ok((place, records, batch))
+    let Some(codec) = check.recompression() else {
+        return Ok(Ready { place, records, batch, reserved: Vec::new(), refusal: None });
+    };
+    let wanted = Recompression {
+        header: check.header(),
+        checked: &batch,
+        codec,
+        records_bytes: check.records_bytes(),
+        batch_bytes_max: limits.max_message_bytes,
+    };
+    match recompression::recompress(shard, records, wanted).await {
+        Ok(done) => {
+            Ok(Ready { place, records: done.records, batch: done.checked, reserved: done.reserved, refusal: None })
+        }
+        Err(RecompressionFailure::Batch(error)) => Err(error_map::batch_error(&error)),
+        Err(failure @ RecompressionFailure::NoMemory) => {
+            // Kafka has no word for it; this is one after which clients try again.
+            let refusal = Refusal::with_message(ErrorCode::RequestTimedOut, failure.to_string());
+            let records = Buffer::from_vec(Vec::new());
+            Ok(Ready { place, records, batch, reserved: Vec::new(), refusal: Some(refusal) })
+        }
+    }
 }
 
 /// acks=0: nothing is answered, and an error closes the connection, as in Kafka. The writes are waited for (not their

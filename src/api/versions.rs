@@ -21,7 +21,9 @@ pub const SERVED: &[ServedRange] = &[
     served(ApiKey::DeleteTopics, 1, 6),
     served(ApiKey::DeleteRecords, 0, 2),
     served(ApiKey::InitProducerId, 0, 5),
+    served(ApiKey::OffsetForLeaderEpoch, 2, 4),
     served(ApiKey::DescribeConfigs, 1, 4),
+    served(ApiKey::DescribeLogDirs, 1, 5),
     served(ApiKey::DescribeCluster, 0, 2),
 ];
 

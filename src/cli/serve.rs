@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods)] // a thread of its own waits for signals
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -108,6 +109,8 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
         listen_mode,
         brokers,
         data_dirs: Vec::new(),
+        catalog_dir: PathBuf::new(),
+        unusable_dirs: Vec::new(),
         frame_memory_bytes,
         // Known when the machine was looked at.
         open_files_max: 0,

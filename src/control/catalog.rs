@@ -103,6 +103,8 @@ pub struct Rules<'a> {
     pub node_id: i32,
     /// `--clamp-replication`.
     pub clamp_replication: bool,
+    /// Directories that nothing is placed in.
+    pub failed_directories: &'a [DirectoryId],
 }
 
 /// Producer ids that a core gets at a time, as many as in Kafka.
@@ -212,12 +214,14 @@ impl Catalog {
         self.state.by_id.get(&topic_id).ok_or(CatalogError::UnknownTopic)
     }
 
-    fn load(&self) -> Result<Load, CatalogError> {
+    fn load(&self, rules: &Rules<'_>) -> Result<Load, CatalogError> {
         let state = &*self.state;
-        if state.cores.is_empty() || state.directories.is_empty() {
+        let works = |directory: &&DirectoryId| !rules.failed_directories.contains(directory);
+        let directories: Vec<DirectoryId> = state.directories.iter().filter(works).copied().collect();
+        if state.cores.is_empty() || directories.is_empty() {
             return Err(CatalogError::NoPlace);
         }
-        Ok(Load::of(state.by_name.values().map(|topic| &**topic), &state.cores, &state.directories))
+        Ok(Load::of(state.by_name.values().map(|topic| &**topic), &state.cores, &directories))
     }
 
     /// Judges in Kafka's order: name, settings, whether it exists, shape.
@@ -235,7 +239,7 @@ impl Catalog {
             return Err(CatalogError::TopicIdTaken { topic_id: new.topic_id });
         }
         let clamp = rules.clamp_replication;
-        let mut load = self.load()?;
+        let mut load = self.load(rules)?;
         let (count, partitions) = if new.assignments.is_empty() {
             let default_factor = rules.config.default_replication_factor();
             placement::replication_factor(new.replication_factor, default_factor, MACHINES, clamp)?;
@@ -282,7 +286,7 @@ impl Catalog {
             return Err(PlacementError::NoIncrease { name: topic.name.to_string(), current, asked: count }.into());
         }
         let added = placement::partition_count(count - current, 1)?;
-        let mut load = self.load()?;
+        let mut load = self.load(rules)?;
         let partitions = match assignments {
             None => load.place(&topic.partitions, added, seed),
             Some(assignments) if assignments.len() != added as usize => {

@@ -308,7 +308,7 @@ mod tests {
     /// A file of `commands` random commands, with the end of each frame and the state there.
     fn random_file(seed: u64, commands: usize) -> (Vec<u8>, Vec<(usize, Catalog)>) {
         let config = BrokerConfig::default();
-        let rules = Rules { config: &config, node_id: 1, clamp_replication: false };
+        let rules = Rules { config: &config, node_id: 1, clamp_replication: false, failed_directories: &[] };
         let mut random = Random(seed);
         let mut catalog = Catalog::new();
         let mut bytes = if seed.is_multiple_of(2) { header(0).to_vec() } else { image(&catalog) };

@@ -67,17 +67,25 @@ impl LeaderEpochs {
 
     /// Largest epoch at or below `epoch`, and the offset after its last record (`log_end` for the latest); `None` where
     /// Kafka answers -1, -1. KIP-279.
-    pub fn end_offset_for(&self, epoch: LeaderEpoch, log_end: Offset) -> Option<(LeaderEpoch, Offset)> {
-        if epoch < LeaderEpoch(0) {
+    ///
+    /// Kafka notes an epoch when its leader begins, we at its first record: until that comes, `leader_epoch`, the current
+    /// one, begins at the end of the log.
+    pub fn end_offset_for(
+        &self,
+        epoch: LeaderEpoch,
+        leader_epoch: LeaderEpoch,
+        log_end: Offset,
+    ) -> Option<(LeaderEpoch, Offset)> {
+        if epoch < LeaderEpoch(0) || epoch > leader_epoch {
             return None;
         }
-        let after = self.entries.partition_point(|entry| entry.epoch <= epoch);
-        match (after.checked_sub(1).and_then(|at| self.entries.get(at)), self.entries.get(after)) {
-            (Some(floor), Some(higher)) => Some((floor.epoch, higher.start_offset)),
-            (Some(floor), None) if floor.epoch == epoch => Some((epoch, log_end)),
-            (None, Some(higher)) => Some((epoch, higher.start_offset)),
-            (_, None) => None,
+        if epoch == leader_epoch {
+            return Some((epoch, log_end));
         }
+        let after = self.entries.partition_point(|entry| entry.epoch <= epoch);
+        let floor = after.checked_sub(1).and_then(|at| self.entries.get(at));
+        let end = self.entries.get(after).map_or(log_end, |higher| higher.start_offset);
+        Some((floor.map_or(epoch, |floor| floor.epoch), end))
     }
 
     /// The text of Kafka's `leader-epoch-checkpoint`: version 0, count, then a line for each epoch.
@@ -142,9 +150,18 @@ mod tests {
             (10, None),
         ] {
             let answer = answer.map(|(epoch, offset)| (LeaderEpoch(epoch), Offset(offset)));
-            assert_eq!(epochs.end_offset_for(LeaderEpoch(asked), end), answer, "epoch {asked}");
+            assert_eq!(epochs.end_offset_for(LeaderEpoch(asked), LeaderEpoch(9), end), answer, "epoch {asked}");
         }
-        assert_eq!(LeaderEpochs::default().end_offset_for(LeaderEpoch(0), end), None);
+        // The leader of epoch 12 has written nothing yet: its epoch begins at the end.
+        for (asked, answer) in
+            [(4, Some((2, 20))), (9, Some((9, 150))), (11, Some((9, 150))), (12, Some((12, 150))), (13, None)]
+        {
+            let answer = answer.map(|(epoch, offset)| (LeaderEpoch(epoch), Offset(offset)));
+            assert_eq!(epochs.end_offset_for(LeaderEpoch(asked), LeaderEpoch(12), end), answer, "epoch {asked} of 12");
+        }
+        let none = LeaderEpochs::default();
+        assert_eq!(none.end_offset_for(LeaderEpoch(1), LeaderEpoch(0), end), None);
+        assert_eq!(none.end_offset_for(LeaderEpoch(1), LeaderEpoch(3), Offset(0)), Some((LeaderEpoch(1), Offset(0))));
         for (offset, epoch) in [(9, None), (10, Some(2)), (19, Some(2)), (20, Some(5)), (5000, Some(9))] {
             assert_eq!(epochs.epoch_of(Offset(offset)), epoch.map(LeaderEpoch), "offset {offset}");
         }

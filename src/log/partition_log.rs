@@ -509,10 +509,7 @@ impl PartitionLog {
 
     /// Largest epoch at or below `epoch`, and the offset after its last record; `None` is Kafka's -1, -1.
     pub fn offset_for_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, Offset)> {
-        if epoch == self.leader_epoch {
-            return Some((epoch, self.offsets.written));
-        }
-        self.epochs.end_offset_for(epoch, self.offsets.written)
+        self.epochs.end_offset_for(epoch, self.leader_epoch, self.offsets.written)
     }
 
     pub(in crate::log) fn active(&self) -> &Segment {

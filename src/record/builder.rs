@@ -1,11 +1,10 @@
 //! Makes record batches: for the command line, the load generator and tests.
 
-use std::io::Write;
-
 use crate::record::batch::{
     self, BATCH_LENGTH_AT, COMPRESSION_BITS, HEADER_BYTES, LEN_PREFIX_BYTES, MAGIC_V2, stamp_crc,
 };
 use crate::record::compression::Compression;
+use crate::record::compressor::{Codec, Compressor};
 use crate::record::offset::{LeaderEpoch, Offset, ProducerId};
 
 /// Gathers records and makes one batch of them, with base offset 0 and no leader epoch, as a producer sends it.
@@ -138,36 +137,9 @@ impl Default for BatchBuilder {
 /// # Errors
 /// Where the compressor fails.
 pub fn compress(compression: Compression, records: &[u8], bytes: &mut Vec<u8>) -> std::io::Result<()> {
-    match compression {
-        Compression::None => bytes.extend_from_slice(records),
-        Compression::Gzip => {
-            let mut encoder = flate2::write::GzEncoder::new(bytes, flate2::Compression::default());
-            encoder.write_all(records)?;
-            encoder.finish()?;
-        }
-        Compression::Snappy => {
-            bytes.extend_from_slice(&crate::record::decompress::XERIAL_HEADER);
-            let mut encoder = snap::raw::Encoder::new();
-            for block in records.chunks(XERIAL_BLOCK_BYTES) {
-                let block = encoder.compress_vec(block).map_err(std::io::Error::other)?;
-                bytes.extend_from_slice(&(block.len() as u32).to_be_bytes());
-                bytes.extend_from_slice(&block);
-            }
-        }
-        Compression::Lz4 => {
-            let info = lz4_flex::frame::FrameInfo::new()
-                .block_mode(lz4_flex::frame::BlockMode::Independent)
-                .block_size(lz4_flex::frame::BlockSize::Max64KB);
-            let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, bytes);
-            encoder.write_all(records)?;
-            encoder.finish().map_err(std::io::Error::other)?;
-        }
-        Compression::Zstd => {
-            let mut encoder = zstd::stream::write::Encoder::new(bytes, zstd::DEFAULT_COMPRESSION_LEVEL)?;
-            encoder.write_all(records)?;
-            encoder.finish()?;
-        }
-    }
+    let mut compressor = Compressor::new(Codec::new(compression), std::mem::take(bytes), records.len() as u64)?;
+    compressor.write(records)?;
+    *bytes = compressor.finish()?;
     Ok(())
 }
 
@@ -185,11 +157,11 @@ fn put_len(bytes: &mut Vec<u8>, len: usize) {
     put_varint(bytes, i32::try_from(len).unwrap_or(i32::MAX));
 }
 
-fn put_varint(bytes: &mut Vec<u8>, value: i32) {
+pub(in crate::record) fn put_varint(bytes: &mut Vec<u8>, value: i32) {
     put_unsigned(bytes, u64::from(((value << 1) ^ (value >> 31)).cast_unsigned()));
 }
 
-fn put_varlong(bytes: &mut Vec<u8>, value: i64) {
+pub(in crate::record) fn put_varlong(bytes: &mut Vec<u8>, value: i64) {
     put_unsigned(bytes, ((value << 1) ^ (value >> 63)).cast_unsigned());
 }
 
@@ -200,6 +172,3 @@ fn put_unsigned(bytes: &mut Vec<u8>, mut value: u64) {
     }
     bytes.push(value as u8);
 }
-
-/// The Java client's block size.
-const XERIAL_BLOCK_BYTES: usize = 32 * 1024;

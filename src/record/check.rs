@@ -6,9 +6,11 @@ use crate::record::batch::{
 };
 use crate::record::batch_error::{BatchError, Corruption, Invalidity};
 use crate::record::compression::Compression;
+use crate::record::compressor::Codec;
 use crate::record::decompress::Decompressor;
 use crate::record::offset::{LeaderEpoch, ProducerId, TimestampMs};
 use crate::record::record_fields::sketch_record;
+use crate::record::record_stream::RecordStream;
 use crate::record::record_tally::{AppendLimits, RecordTally};
 
 /// What an append needs to know of a batch that passed all checks.
@@ -95,6 +97,8 @@ pub struct DeepCheck {
     header: BatchHeader,
     tally: RecordTally,
     stage: Stage,
+    /// Records, before compression, that were seen.
+    records_bytes: u64,
 }
 
 // One lives at a time, in the check; a box would cost an allocation a batch.
@@ -102,13 +106,31 @@ pub struct DeepCheck {
 enum Stage {
     Crc { digest: Crc32c, at: usize },
     Records { at: usize },
-    Compressed { decompressor: Box<Decompressor>, at: usize },
+    Compressed { decompressor: Box<Decompressor>, records: RecordStream, at: usize },
 }
 
 impl DeepCheck {
     /// The codec that the batch's header names; `None` where there is no such codec.
     pub fn compression(&self) -> Option<Compression> {
         self.header.attributes.compression()
+    }
+
+    /// The codec that the topic asks for, where the batch has another one.
+    pub fn recompression(&self) -> Option<Codec> {
+        self.limits.recompression(&self.header)
+    }
+
+    /// The header as it came.
+    pub fn header(&self) -> &BatchHeader {
+        &self.header
+    }
+
+    /// Length of the records before compression, once the check is done.
+    pub fn records_bytes(&self) -> u64 {
+        match self.compression() {
+            Some(Compression::None) => (self.header.len_bytes as usize - HEADER_BYTES) as u64,
+            _ => self.records_bytes,
+        }
     }
 
     /// Makes the checks that need the header alone. `records` is the whole `records` field of the request for one partition.
@@ -134,7 +156,7 @@ impl DeepCheck {
             return Err(BatchError::TooLarge { len_bytes: header.len_bytes, max_bytes: limits.max_message_bytes });
         }
         let stage = Stage::Crc { digest: Crc32c::new(), at: CRC_COVERS_FROM };
-        Ok(Self { limits: *limits, header, tally: RecordTally::new(&header, limits), stage })
+        Ok(Self { limits: *limits, header, tally: RecordTally::new(&header, limits), stage, records_bytes: 0 })
     }
 
     /// Goes on with at most about `budget_bytes` of (decompressed) bytes. `records` is the same as at the beginning.
@@ -178,14 +200,18 @@ impl DeepCheck {
                     }
                     return self.finish();
                 }
-                Stage::Compressed { decompressor, at } => {
-                    let (used_bytes, made_bytes) = decompressor.step(&batch[*at..], &mut self.tally)?;
+                Stage::Compressed { decompressor, records, at } => {
+                    let tally = &mut self.tally;
+                    let mut sink = |bytes: &[u8]| records.feed(bytes, tally);
+                    let (used_bytes, made_bytes) = decompressor.step(&batch[*at..], &mut sink)?;
                     *at += used_bytes;
+                    self.records_bytes += made_bytes as u64;
                     if made_bytes == 0 && used_bytes == 0 && *at < batch.len() {
                         return Err(BatchError::Undecodable);
                     }
                     if made_bytes == 0 && *at >= batch.len() {
-                        decompressor.finish(&mut self.tally)?;
+                        decompressor.finish(&mut sink)?;
+                        records.finish(&self.tally)?;
                         return self.finish();
                     }
                     budget_bytes = budget_bytes.saturating_sub(made_bytes.max(used_bytes));
@@ -215,7 +241,11 @@ impl DeepCheck {
         }
         Ok(match compression {
             Compression::None => Stage::Records { at: HEADER_BYTES },
-            codec => Stage::Compressed { decompressor: Box::new(Decompressor::new(codec)?), at: HEADER_BYTES },
+            codec => Stage::Compressed {
+                decompressor: Box::new(Decompressor::new(codec)?),
+                records: RecordStream::default(),
+                at: HEADER_BYTES,
+            },
         })
     }
 
@@ -223,7 +253,8 @@ impl DeepCheck {
         if let Some(error) = self.tally.refused {
             return Err(error);
         }
-        if self.header.len_bytes > self.limits.segment_bytes {
+        // What is compressed anew has its length judged when it has one.
+        if self.recompression().is_none() && self.header.len_bytes > self.limits.segment_bytes {
             let (len_bytes, max_bytes) = (self.header.len_bytes, self.limits.segment_bytes);
             return Err(BatchError::LargerThanSegment { len_bytes, max_bytes });
         }
@@ -299,6 +330,8 @@ mod tests {
             timestamp_before_max_ms: i64::MAX,
             timestamp_after_max_ms: 3_600_000,
             now_ms: NOW_MS,
+            codec: None,
+            record_bytes_max: i32::MAX as u32,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Decompression in bounded memory, piece by piece, into the check of records.
+//! Decompression in bounded memory, piece by piece, into a check or another codec.
 //!
 //! Memory for one batch: gzip 32 KiB and 1 MiB of output, snappy one block (at most `SNAPPY_BLOCK_BYTES_MAX`), lz4 one
 //! block (at most 4 MiB, by its format), zstd the window that the frame asks for (at most 128 MiB, the default limit of
@@ -10,13 +10,10 @@ use zstd::stream::raw::Operation;
 
 use crate::record::batch_error::BatchError;
 use crate::record::compression::Compression;
-use crate::record::record_stream::RecordStream;
-use crate::record::record_tally::{RecordSink, RecordTally};
 
-/// The records of a compressed batch on their way into the check.
+/// The records of a compressed batch on their way to a sink, which may refuse them.
 pub(in crate::record) struct Decompressor {
     codec: Codec,
-    records: RecordStream,
 }
 
 enum Codec {
@@ -57,7 +54,7 @@ impl Decompressor {
                 Codec::Zstd { decoder, output: vec![0; ZSTD_OUTPUT_BYTES], frame_left: false }
             }
         };
-        Ok(Self { codec, records: RecordStream::default() })
+        Ok(Self { codec })
     }
 
     /// Decompresses one piece from the front of `bytes`, which is all the rest of the batch. Says how many bytes it
@@ -65,7 +62,7 @@ impl Decompressor {
     pub(in crate::record) fn step(
         &mut self,
         bytes: &[u8],
-        sink: &mut impl RecordSink,
+        sink: &mut impl FnMut(&[u8]) -> Result<(), BatchError>,
     ) -> Result<(usize, usize), BatchError> {
         match &mut self.codec {
             Codec::Gzip(decoder) => {
@@ -74,18 +71,18 @@ impl Decompressor {
                 decoder.flush().map_err(|_| BatchError::Undecodable)?;
                 let output = decoder.get_mut();
                 let made_bytes = output.len();
-                self.records.feed(output, sink)?;
+                sink(output)?;
                 output.clear();
                 Ok((piece.len(), made_bytes))
             }
             Codec::Snappy(snappy) => {
                 let used_bytes = snappy.step(bytes).ok_or(BatchError::Undecodable)?;
-                self.records.feed(&snappy.output, sink)?;
+                sink(&snappy.output)?;
                 Ok((used_bytes, snappy.output.len()))
             }
             Codec::Lz4(lz4) => {
                 let used_bytes = lz4.step(bytes).ok_or(BatchError::Undecodable)?;
-                self.records.feed(&lz4.output, sink)?;
+                sink(&lz4.output)?;
                 Ok((used_bytes, lz4.output.len()))
             }
             Codec::Zstd { decoder, output, frame_left } => {
@@ -93,25 +90,29 @@ impl Decompressor {
                 if status.bytes_read > 0 || status.bytes_written > 0 {
                     *frame_left = status.remaining != 0;
                 }
-                self.records.feed(&output[..status.bytes_written], sink)?;
+                sink(&output[..status.bytes_written])?;
                 Ok((status.bytes_read, status.bytes_written))
             }
         }
     }
 
     /// No bytes are left.
-    pub(in crate::record) fn finish(&mut self, tally: &mut RecordTally) -> Result<(), BatchError> {
+    pub(in crate::record) fn finish(
+        &mut self,
+        sink: &mut impl FnMut(&[u8]) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
         match &mut self.codec {
             Codec::Gzip(decoder) => {
                 decoder.try_finish().map_err(|_| BatchError::Undecodable)?;
-                self.records.feed(decoder.get_ref(), tally)?;
+                sink(decoder.get_ref())?;
+                decoder.get_mut().clear();
             }
             Codec::Snappy(_) => {}
             Codec::Lz4(lz4) if lz4.ended => {}
             Codec::Zstd { frame_left: false, .. } => {}
             Codec::Lz4(_) | Codec::Zstd { .. } => return Err(BatchError::Undecodable),
         }
-        self.records.finish(tally)
+        Ok(())
     }
 }
 
@@ -232,5 +233,6 @@ const GZIP_PIECE_BYTES: usize = 1024;
 const ZSTD_OUTPUT_BYTES: usize = 128 * 1024;
 /// A larger block is refused; the Java client's are 32 KiB, and raw ones are as long as the batch.
 const SNAPPY_BLOCK_BYTES_MAX: usize = 64 << 20;
-const LZ4_MAGIC: u32 = 0x184d_2204;
-const LZ4_PLAIN_BIT: u32 = 1 << 31;
+pub(in crate::record) const LZ4_MAGIC: u32 = 0x184d_2204;
+/// In a block's length: it is kept as it is.
+pub(in crate::record) const LZ4_PLAIN_BIT: u32 = 1 << 31;

@@ -12,13 +12,14 @@ use crate::record::record_tally::RecordSink;
 /// A search through the records of one batch, which come in pieces. Keeps nothing of keys and values.
 pub struct RecordSearch {
     codec: Codec,
+    records: RecordStream,
     wanted: Wanted,
 }
 
 // One lives at a time, in the search.
 #[allow(clippy::large_enum_variant)]
 enum Codec {
-    Plain(RecordStream),
+    Plain,
     Compressed(Decompressor),
 }
 
@@ -37,16 +38,16 @@ impl RecordSearch {
     /// `Undecodable` where the header names no codec.
     pub fn new(header: &BatchHeader, target: TimestampMs, from: Offset) -> Result<Self, BatchError> {
         let codec = match header.attributes.compression().ok_or(BatchError::Undecodable)? {
-            Compression::None => Codec::Plain(RecordStream::default()),
+            Compression::None => Codec::Plain,
             codec => Codec::Compressed(Decompressor::new(codec)?),
         };
         let wanted = Wanted { header: *header, target, from, left: header.record_count, found: None };
-        Ok(Self { codec, wanted })
+        Ok(Self { codec, records: RecordStream::default(), wanted })
     }
 
     /// True where the records may be fed piece by piece; else [`step`](Self::step) needs all that is left of them.
     pub fn takes_pieces(&self) -> bool {
-        matches!(self.codec, Codec::Plain(_))
+        matches!(self.codec, Codec::Plain)
     }
 
     /// Takes in one piece from the front of `records`: says how many bytes of them it used, and how many it looked at.
@@ -54,12 +55,13 @@ impl RecordSearch {
     /// # Errors
     /// Where they are no records.
     pub fn step(&mut self, records: &[u8]) -> Result<(usize, usize), BatchError> {
+        let (stream, wanted) = (&mut self.records, &mut self.wanted);
         match &mut self.codec {
-            Codec::Plain(stream) => {
-                stream.feed(records, &mut self.wanted)?;
+            Codec::Plain => {
+                stream.feed(records, wanted)?;
                 Ok((records.len(), records.len()))
             }
-            Codec::Compressed(decompressor) => decompressor.step(records, &mut self.wanted),
+            Codec::Compressed(decompressor) => decompressor.step(records, &mut |bytes| stream.feed(bytes, wanted)),
         }
     }
 
@@ -72,6 +74,11 @@ impl RecordSearch {
 impl RecordSink for Wanted {
     fn left(&self) -> i32 {
         self.left
+    }
+
+    /// What is in the log was let in by the limits of its day.
+    fn record_bytes_max(&self) -> u32 {
+        i32::MAX.cast_unsigned()
     }
 
     fn add(&mut self, record: RecordSketch) {

@@ -15,6 +15,7 @@ pub(in crate::record) struct RecordStream {
 /// A record whose bytes do not lie in one piece, read byte by byte (keys and values are stepped over).
 #[derive(Debug)]
 struct Partial {
+    record_bytes_max: u32,
     field: Field,
     value: u64,
     value_bytes: usize,
@@ -63,8 +64,11 @@ impl RecordStream {
             };
             if whole {
                 sink.add(sketch_record(bytes, &mut at).ok_or(Invalidity::Record)?);
+                if at - body_at > sink.record_bytes_max() as usize {
+                    return Err(Invalidity::Record.into());
+                }
             } else {
-                self.partial = Some(Partial::new());
+                self.partial = Some(Partial::new(sink.record_bytes_max()));
             }
         }
     }
@@ -82,8 +86,9 @@ impl RecordStream {
 }
 
 impl Partial {
-    fn new() -> Self {
+    fn new(record_bytes_max: u32) -> Self {
         Self {
+            record_bytes_max,
             field: Field::Length,
             value: 0,
             value_bytes: 0,
@@ -134,7 +139,7 @@ impl Partial {
         let number = zigzag32((value & u64::from(u32::MAX)) as u32);
         self.field = match self.field {
             Field::Length => {
-                self.left_bytes = u32::try_from(number).ok()?;
+                self.left_bytes = u32::try_from(number).ok().filter(|len_bytes| *len_bytes <= self.record_bytes_max)?;
                 Field::Attributes
             }
             Field::Attributes | Field::End => return None,

@@ -3,6 +3,7 @@
 use crate::record::batch::BatchHeader;
 use crate::record::batch_error::BatchError;
 use crate::record::compression::Compression;
+use crate::record::compressor::Codec;
 use crate::record::offset::TimestampMs;
 use crate::record::record_fields::RecordSketch;
 
@@ -23,12 +24,26 @@ pub struct AppendLimits {
     pub timestamp_after_max_ms: i64,
     /// The broker's clock.
     pub now_ms: i64,
+    /// `compression.type` with its level; `None` is `producer`.
+    pub codec: Option<Codec>,
+    /// `max.decompressed.message.bytes`: the largest record within a compressed batch.
+    pub record_bytes_max: u32,
+}
+
+impl AppendLimits {
+    /// The codec that the topic asks for, where a batch has another one.
+    pub fn recompression(&self, header: &BatchHeader) -> Option<Codec> {
+        self.codec.filter(|codec| header.attributes.compression() != Some(codec.compression))
+    }
 }
 
 /// Who takes in the records of a batch, one after the other.
 pub(in crate::record) trait RecordSink {
     /// Records that the header promises and that were not seen yet.
     fn left(&self) -> i32;
+
+    /// Length of the largest record that may be; a longer one is refused before it is read.
+    fn record_bytes_max(&self) -> u32;
 
     /// Takes in one well-formed record.
     fn add(&mut self, record: RecordSketch);
@@ -40,6 +55,9 @@ pub(in crate::record) struct RecordTally {
     pub(in crate::record) left: i32,
     /// Compressed records must be numbered without gaps.
     consecutive: bool,
+    /// Records are numbered anew, whatever they came with.
+    renumbered: bool,
+    pub(in crate::record) record_bytes_max: u32,
     compact: bool,
     base_timestamp_ms: i64,
     /// All records have this timestamp (the producer set log append time).
@@ -59,9 +77,12 @@ impl RecordTally {
             limits.now_ms.saturating_add(limits.timestamp_after_max_ms),
         );
         let compressed = header.attributes.compression() != Some(Compression::None);
+        let renumbered = limits.recompression(header).is_some();
         Self {
             left: header.record_count,
-            consecutive: compressed,
+            consecutive: compressed && !renumbered,
+            renumbered,
+            record_bytes_max: limits.record_bytes_max,
             compact: limits.compact,
             base_timestamp_ms: header.base_timestamp.0,
             fixed_timestamp_ms: header.attributes.is_log_append_time().then_some(header.max_timestamp.0),
@@ -83,7 +104,8 @@ impl RecordTally {
         };
         if timestamp_ms > self.max_timestamp_ms {
             self.max_timestamp_ms = timestamp_ms;
-            self.max_timestamp_offset_delta = record.offset_delta;
+            let numbered_anew = i32::try_from(self.seen).unwrap_or(i32::MAX);
+            self.max_timestamp_offset_delta = if self.renumbered { numbered_anew } else { record.offset_delta };
         }
         if record.keyless && self.compact && self.refused.is_none() {
             self.refused = Some(BatchError::Keyless { record_index: self.seen });
@@ -112,6 +134,10 @@ impl RecordTally {
 impl RecordSink for RecordTally {
     fn left(&self) -> i32 {
         self.left
+    }
+
+    fn record_bytes_max(&self) -> u32 {
+        self.record_bytes_max
     }
 
     #[inline]

@@ -1,13 +1,13 @@
 //! One thread beside each core that needs it, for the rare calls that a ring does not offer.
 //!
-//! Made at the first such call. Listing a directory, and truncating where the kernel's ring cannot.
+//! Made at the first such call. Listing a directory, asking for the room of a disk, and truncating where the kernel's ring cannot.
 
 use std::io;
 use std::path::Path;
 use std::sync::mpsc;
 use std::task::Poll;
 
-use crate::ring::io::DirEntry;
+use crate::ring::io::{DirEntry, DiskSpace};
 use crate::ring::mesh::Notifier;
 
 /// The thread's end on the core. The thread ends when this is dropped, after what it was asked.
@@ -77,6 +77,13 @@ pub(in crate::ring) fn read_dir(path: &Path) -> io::Result<Vec<DirEntry>> {
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(entries)
+}
+
+/// Asks a disk for its room, waiting for it: on the helper thread only.
+pub(in crate::ring) fn disk_space(path: &Path) -> io::Result<DiskSpace> {
+    let status = rustix::fs::statvfs(path)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(status.f_frsize);
+    Ok(DiskSpace { total_bytes: bytes(status.f_blocks), usable_bytes: bytes(status.f_bavail) })
 }
 
 const JOBS_MAX: usize = 256;

@@ -239,6 +239,14 @@ impl Io {
         drive!(&self.core.driver, Driver, driver => driver.read_dir(self, path).await)
     }
 
+    /// The size of the disk that holds `path`, and what is free of it. By a helper thread, as [`Io::read_dir`].
+    ///
+    /// # Errors
+    /// As statvfs(3).
+    pub async fn disk_space(&self, path: &Path) -> io::Result<DiskSpace> {
+        drive!(&self.core.driver, Driver, driver => driver.disk_space(self, path).await)
+    }
+
     /// Listens on `address`. Blocks for the length of a few system calls; for boot, before `ready`.
     ///
     /// # Errors
@@ -311,6 +319,15 @@ pub enum OpenHow {
     CreateNew,
     /// To read and write; made, or emptied.
     CreateOrTruncate,
+}
+
+/// The room of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// All of it.
+    pub total_bytes: u64,
+    /// What this process may still write.
+    pub usable_bytes: u64,
 }
 
 /// One entry of a directory.

@@ -1,8 +1,9 @@
 //! The ports of all cores, bound before any core runs.
-#![allow(clippy::disallowed_types)] // std's listener, handed to a core's ring at its start
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // std's listener and clock, before any core runs
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
 
 use crate::ring::io::{Io, Listener};
 use crate::ring::syscall;
@@ -40,6 +41,23 @@ pub fn bind_shared_port(address: SocketAddr, count: usize) -> Result<Vec<BoundPo
     drop(alone);
     let bind = |_| syscall::listen_shared(&address).map(|fd| BoundPort { listener: TcpListener::from(fd) });
     (0..count).map(bind).collect::<io::Result<_>>().map_err(taken(address))
+}
+
+/// Binds with `bind`, and tries again for [`TAKEN_MS_MAX`] while a port is taken: the kernel gives the ports of a killed
+/// server back some milliseconds after the process is gone, when it has taken that one's rings down.
+///
+/// # Errors
+/// As `bind`, at the last try.
+pub fn bind_soon<T>(bind: impl Fn() -> Result<T, PortTaken>) -> Result<T, PortTaken> {
+    let deadline = Instant::now() + Duration::from_millis(TAKEN_MS_MAX);
+    loop {
+        match bind() {
+            Err(taken) if taken.source.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(TAKEN_PAUSE_MS));
+            }
+            bound => return bound,
+        }
+    }
 }
 
 /// Binds `count` ports: core i gets the port of `first` plus i, or any port where that is 0.
@@ -81,9 +99,32 @@ impl BoundPort {
     }
 }
 
+/// How long a taken port is tried again.
+const TAKEN_MS_MAX: u64 = 1000;
+const TAKEN_PAUSE_MS: u64 = 10;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A killed server's port is given back late: the next one waits for it, and not for ever.
+    #[test]
+    fn a_port_that_is_given_back_soon_is_waited_for() {
+        let held = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = held.local_addr().expect("bound");
+        let error = bind_soon(|| bind_ports(address, 1)).expect_err("taken all the time");
+        assert_eq!((error.core, error.address), (0, address));
+        let (told, tried) = std::sync::mpsc::channel();
+        let freeing = std::thread::spawn(move || {
+            // At least one try has found it taken.
+            tried.recv().expect("the other side lives");
+            drop(held);
+        });
+        assert!(bind_ports(address, 1).is_err(), "taken still");
+        told.send(()).expect("the other side lives");
+        bind_soon(|| bind_ports(address, 1)).expect("given back within the time");
+        freeing.join().expect("it ended");
+    }
 
     #[test]
     fn a_taken_port_names_its_core() {

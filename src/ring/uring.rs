@@ -17,7 +17,7 @@ use crate::ring::core::CoreOptions;
 use crate::ring::descriptor::Descriptor;
 use crate::ring::file::UringFile;
 use crate::ring::helper::Helper;
-use crate::ring::io::{DirEntry, Io, OpenHow};
+use crate::ring::io::{DirEntry, DiskSpace, Io, OpenHow};
 use crate::ring::mesh::{CoreSeat, Wake};
 use crate::ring::operation::{Completion, Key, Operation, Operations, RESERVED_INDEX_MIN};
 use crate::ring::pipe::PipePool;
@@ -133,6 +133,11 @@ impl Uring {
     pub(in crate::ring) async fn read_dir(&self, io: &Io, path: &Path) -> io::Result<Vec<DirEntry>> {
         let path = path.to_owned();
         self.ring.help(io, move || crate::ring::helper::read_dir(&path)).await?
+    }
+
+    pub(in crate::ring) async fn disk_space(&self, io: &Io, path: &Path) -> io::Result<DiskSpace> {
+        let path = path.to_owned();
+        self.ring.help(io, move || crate::ring::helper::disk_space(&path)).await?
     }
 
     #[allow(clippy::disallowed_types)]

@@ -16,7 +16,7 @@ use crate::ring::core::{self as ring_core, CoreOptions, RunError};
 use crate::ring::dir_lock::{DirLock, LockError};
 use crate::ring::io::Io;
 use crate::ring::mesh::{CoreMesh, CoreSeat, Notifier};
-use crate::ring::port::{BoundPort, PortTaken, bind_ports, bind_shared_port};
+use crate::ring::port::{BoundPort, PortTaken, bind_ports, bind_shared_port, bind_soon};
 use crate::ring::startup_check;
 use crate::server::core_main::{self, CoreBoot};
 use crate::server::data_dir::{self, DataDirError, DataDirs, LOCK_FILE};
@@ -91,13 +91,12 @@ pub fn serve(mut options: ServerOptions, ready: impl FnOnce(), wait_for_stop: im
     let open_files = usize::try_from(offered.open_files_max).unwrap_or(usize::MAX);
     options.shard.open_files_max = (open_files / 2 / cores.max(1)).clamp(OPEN_SEGMENTS_MIN, OPEN_SEGMENTS_MAX);
     // All ports and all locks first: a server that cannot have them changes nothing on the disk.
-    let ports = bind(&options).map_err(|taken| ServeError::Port {
+    let ports = bind_soon(|| bind(&options)).map_err(|taken| ServeError::Port {
         core: taken.core,
         address: taken.address,
         source: taken.source,
     })?;
-    let _locks = options.data_dirs.iter().map(|path| DirLock::take(path, LOCK_FILE)).collect::<Result<Vec<_>, _>>()?;
-    let dirs = prepare_data_dirs(&options)?;
+    let (_locks, dirs) = prepare_data_dirs(&options)?;
     let stop = Arc::new(AtomicBool::new(false));
     let cores = start_cores(&options, &dirs, ports, &stop)?;
     let started = cores.wait_ready();
@@ -111,13 +110,7 @@ pub fn serve(mut options: ServerOptions, ready: impl FnOnce(), wait_for_stop: im
     // The error of a core says more than that it is gone.
     let closed = cores.join()?;
     started?;
-    match closed {
-        Closed::Cleanly => finish_data_dirs(&options, dirs),
-        Closed::WithGaps => {
-            error!("the stop was not clean; the next start scans what lies past the recovery points");
-            Ok(())
-        }
-    }
+    finish_data_dirs(&options, dirs, closed)
 }
 
 /// The threads of all cores.
@@ -164,43 +157,62 @@ impl Cores {
 
     /// Waits for all threads; the first error of any.
     fn join(self) -> Result<Closed, ServeError> {
-        let mut all = Ok(Closed::Cleanly);
+        let mut all = Ok(Closed::default());
         for (core, thread) in self.threads.into_iter().enumerate() {
             let ended = thread.join().unwrap_or(Err(ServeError::CoreGone { core }));
             if let Err(error) = &ended {
                 error!(core, %error, "core failed");
             }
             all = match (all, ended) {
-                (Ok(Closed::Cleanly), ended) => ended,
-                (Ok(Closed::WithGaps), Ok(_)) => Ok(Closed::WithGaps),
-                (Ok(Closed::WithGaps), Err(error)) | (Err(error), _) => Err(error),
+                (Ok(mut closed), Ok(this)) => {
+                    closed.join(this);
+                    Ok(closed)
+                }
+                (Ok(_), Err(error)) | (Err(error), _) => Err(error),
             };
         }
         all
     }
 }
 
-/// Makes the data directories ours, through a ring of this thread's own.
-fn prepare_data_dirs(options: &ServerOptions) -> Result<DataDirs, ServeError> {
-    let (paths, node_id) = (options.data_dirs.clone(), options.shard.node_id);
-    run_apart(options, move |io| async move {
-        let dirs = data_dir::prepare(&io, &paths, node_id).await?;
-        data_dir::remove_clean_markers(&io, &dirs.dirs).await?;
-        Ok(dirs)
-    })
+/// Locks the data directories and makes them ours, through a ring of this thread's own.
+fn prepare_data_dirs(options: &ServerOptions) -> Result<(Vec<DirLock>, DataDirs), ServeError> {
+    let (mut locks, mut paths, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for path in &options.data_dirs {
+        match DirLock::take(path, LOCK_FILE) {
+            Ok(lock) => {
+                locks.push(lock);
+                paths.push(path.clone());
+            }
+            // The others may do.
+            Err(LockError::Io { path: file, source }) if options.data_dirs.len() > 1 => {
+                refused.push(DataDirError::Io { dir: path.clone(), path: file, source });
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let node_id = options.shard.node_id;
+    let dirs =
+        run_apart(options, move |io| async move { Ok(data_dir::prepare(&io, &paths, refused, node_id).await?) })?;
+    Ok((locks, dirs))
 }
 
 /// Writes what Kafka has once a directory, when no core writes any more.
-fn finish_data_dirs(options: &ServerOptions, dirs: DataDirs) -> Result<(), ServeError> {
+fn finish_data_dirs(options: &ServerOptions, dirs: DataDirs, closed: Closed) -> Result<(), ServeError> {
     let core_count = options.shard.core_count;
     run_apart(options, move |io| async move {
         for dir in &dirs.dirs {
+            if !closed.is_clean(dir) {
+                error!(dir = %dir.path.display(), "the stop was not clean in this directory; the next start scans what lies past the recovery points");
+                continue;
+            }
             // A directory whose checkpoints cannot be merged is left unclean: the next start scans it.
-            match checkpoints::merge(&io, dir, core_count).await {
-                Ok(()) => data_dir::write_clean_marker(&io, dir).await?,
-                Err(error) => {
-                    error!(dir = %dir.path.display(), %error, "the stop was not clean; the next start scans this directory")
-                }
+            let finished = match checkpoints::merge(&io, dir, core_count).await {
+                Ok(()) => data_dir::write_clean_marker(&io, dir).await.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(error) = finished {
+                error!(dir = %dir.path.display(), %error, "the stop was not clean in this directory; the next start scans it");
             }
         }
         Ok(())
@@ -252,11 +264,12 @@ fn start_cores(
                 cluster_id: dirs.cluster_id.clone(),
                 cluster_id_bytes: dirs.cluster_id_bytes,
                 data_dirs: dirs.dirs.clone(),
+                unusable_dirs: dirs.unusable.clone(),
+                catalog_dir: dirs.catalog_dir.clone(),
                 ..options.shard.clone()
             },
             port,
             mail,
-            clean: dirs.clean,
             news: news_sender.clone(),
             stop: stop.clone(),
         };
@@ -273,7 +286,6 @@ struct CoreThread {
     shard: ShardOptions,
     port: Option<BoundPort>,
     mail: ShardMail,
-    clean: bool,
     news: mpsc::Sender<CoreNews>,
     stop: Arc<AtomicBool>,
 }
@@ -281,12 +293,12 @@ struct CoreThread {
 impl CoreThread {
     fn run(self, seat: CoreSeat) -> Result<Closed, ServeError> {
         let index = seat.core_index();
-        let Self { ring, shard, port, mail, clean, news, stop } = self;
+        let Self { ring, shard, port, mail, news, stop } = self;
         let _notice = EndNotice { core: index, news: news.clone() };
         let ran = ring_core::run(ring, seat, move |io| async move {
             let listener = port.map(|port| port.into_listener(&io)).transpose();
             let listener = listener.map_err(|source| StartError::Listen { core: index, source })?;
-            let boot = CoreBoot { options: Rc::new(shard), mail, listener, clean };
+            let boot = CoreBoot { options: Rc::new(shard), mail, listener };
             // The main thread may have given up already; then the stop comes next.
             let tell_ready = move || {
                 let _ = news.send(CoreNews::Ready);

@@ -29,8 +29,6 @@ pub struct CoreBoot {
     pub mail: ShardMail,
     /// Listens already: all ports were bound before any core started. `None` where other cores accept for this one.
     pub listener: Option<Listener>,
-    /// The data directories were left by a clean stop.
-    pub clean: bool,
 }
 
 /// Runs a core until `stop` ends. `ready` is called when this core serves all that the catalog places on it.
@@ -50,10 +48,16 @@ pub async fn run(
     let mut recovery_points = BTreeMap::new();
     for dir in &shard.options().data_dirs {
         // What a killed server had made, and was not yet durable, is built upon from here on.
-        io.sync_dir(&dir.path).await.map_err(|source| StartError::CatalogDisk { path: dir.path.clone(), source })?;
+        match io.sync_dir(&dir.path).await {
+            Ok(()) => {}
+            Err(source) if dir.path == shard.options().catalog_dir => {
+                return Err(StartError::CatalogDisk { path: dir.path.clone(), source });
+            }
+            Err(source) => shard.fail_directory(&dir.path, "it could not be synced", &source),
+        }
         recovery_points.insert(dir.path.clone(), checkpoints::load(&io, dir).await);
     }
-    shard.set_start_state(StartState { clean: boot.clean, recovery_points });
+    shard.set_start_state(StartState { recovery_points });
     let mut stop = Box::pin(stop);
     let host = match shard.core_index() {
         CONTROLLER_CORE => Some(CatalogHost::load(&shard).await?),
@@ -65,7 +69,7 @@ pub async fn run(
         host.start(&shard).await?;
         io.spawn(hosting::sweep(shard.clone()));
     } else if !wait_for_catalog(&shard, stop.as_mut()).await {
-        return Ok(Closed::Cleanly);
+        return Ok(Closed::default());
     }
     let api = Api::new(shard.clone());
     let connections = Connections::new(io.random_u64());

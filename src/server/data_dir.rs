@@ -7,7 +7,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::ring::io::{Io, read_file, replace_file};
+use tracing::error;
+
+use crate::ring::io::{Io, OpenHow, read_file, replace_file};
+use crate::shard::catalog_host::CATALOG_FILE;
 use crate::shard::options::DataDir;
 use crate::wire::uuid::Uuid;
 
@@ -18,10 +21,12 @@ pub struct DataDirs {
     pub cluster_id: String,
     /// The same as 16 bytes; an id that is no uuid (none of Kafka's is) stands as zeros.
     pub cluster_id_bytes: [u8; 16],
-    /// In the order of the command line.
+    /// Those that can be used, in the order of the command line.
     pub dirs: Vec<DataDir>,
-    /// Each was left by a clean stop.
-    pub clean: bool,
+    /// The one of these with the catalog.
+    pub catalog_dir: PathBuf,
+    /// Those that the disk refused: their partitions stay offline.
+    pub unusable: Vec<PathBuf>,
 }
 
 /// Why the data directories cannot be used.
@@ -30,6 +35,8 @@ pub enum DataDirError {
     /// The disk refused.
     #[error("{}: {source}; check that it exists, is a directory, and that this user may write there", path.display())]
     Io {
+        /// The directory.
+        dir: PathBuf,
         /// What was touched.
         path: PathBuf,
         /// The disk's answer.
@@ -59,6 +66,14 @@ pub enum DataDirError {
         /// The latest known here.
         known: u32,
     },
+    /// Two directories with a catalog each.
+    #[error("{} and {} each have a catalog of topics: they were two servers' directories; name one of them with --data-dir", first.display(), second.display())]
+    TwoCatalogs {
+        /// One.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
     /// Directories of different clusters or nodes.
     #[error("{} belongs to {key} {found}, not {expected}: it is another server's directory; check --data-dir and --node-id", path.display())]
     Foreign {
@@ -73,54 +88,113 @@ pub enum DataDirError {
     },
 }
 
-/// Reads what the directories say, and makes new ones ours. On return `meta.properties` of each is durable.
-///
-/// # Errors
-/// One directory that cannot be used refuses them all: half a server would serve half the topics.
-pub async fn prepare(io: &Io, paths: &[PathBuf], node_id: i32) -> Result<DataDirs, DataDirError> {
-    assert!(!paths.is_empty(), "a server has a data directory");
-    let mut known: Vec<Option<Meta>> = Vec::with_capacity(paths.len());
-    for path in paths {
-        known.push(read_meta(io, path).await?);
+impl DataDirError {
+    /// True where the disk is to blame, not what stands in the directory.
+    fn is_of_a_disk(&self) -> bool {
+        matches!(self, Self::Io { .. })
     }
-    let cluster_id = known.iter().flatten().map(|meta| meta.cluster_id.clone()).next();
-    let cluster_id = cluster_id.unwrap_or_else(|| random_uuid(io).to_string());
-    let mut dirs = Vec::with_capacity(paths.len());
-    let mut clean = true;
-    for (path, meta) in paths.iter().zip(known) {
-        let meta = match meta {
-            Some(meta) => {
-                meta.check_owner(path, &cluster_id, node_id)?;
-                clean &= has_clean_marker(io, path).await?;
-                meta
-            }
-            None => {
-                let meta = Meta { cluster_id: cluster_id.clone(), node_id, directory_id: random_uuid(io) };
-                let file = path.join(META_FILE);
-                replace_file(io, &file, meta.text().into_bytes()).await.map_err(at(&file))?;
-                meta
-            }
-        };
-        dirs.push(DataDir { id: meta.directory_id.0, path: path.clone() });
-    }
-    let cluster_id_bytes = Uuid::from_base64(&cluster_id).map_or([0; 16], |id| id.0);
-    Ok(DataDirs { cluster_id, cluster_id_bytes, dirs, clean })
 }
 
-/// Takes the markers of a clean stop away, durably: from here on only another clean stop makes the next start quick.
+/// Reads what the directories say, and makes new ones ours. On return `meta.properties` of each is durable, and the
+/// markers of a clean stop are taken away: from here on only another clean stop makes the next start quick.
+///
+/// A directory whose disk refuses (`refused` did so already) is left out, and the others are used, as in Kafka: but for the
+/// one with the catalog, and at the first start of all, where a name is more likely wrong than a disk broken. The catalog
+/// stays where it is, whatever the order of the directories; at the first start it is made in the first.
 ///
 /// # Errors
-/// Where a disk refuses.
-pub async fn remove_clean_markers(io: &Io, dirs: &[DataDir]) -> Result<(), DataDirError> {
-    for dir in dirs {
-        let marker = dir.path.join(CLEAN_FILE);
-        match io.remove_file(&marker).await {
-            Ok(()) => io.sync_dir(&dir.path).await.map_err(at(&dir.path))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(at(&marker)(error)),
+/// No directory may be left out, or one is not this server's.
+pub async fn prepare(
+    io: &Io,
+    paths: &[PathBuf],
+    mut refused: Vec<DataDirError>,
+    node_id: i32,
+) -> Result<DataDirs, DataDirError> {
+    assert!(!paths.is_empty() || !refused.is_empty(), "a server has a data directory");
+    let mut known: Vec<(&PathBuf, Option<Meta>)> = Vec::with_capacity(paths.len());
+    for path in paths {
+        match read_meta(io, path).await {
+            Ok(meta) => known.push((path, meta)),
+            Err(error) if error.is_of_a_disk() => refused.push(error),
+            Err(error) => return Err(error),
         }
     }
-    Ok(())
+    let is_first_start = known.iter().all(|(_, meta)| meta.is_none());
+    if is_first_start && !refused.is_empty() {
+        return Err(refused.swap_remove(0));
+    }
+    let cluster_id = known.iter().find_map(|(_, meta)| meta.as_ref().map(|meta| meta.cluster_id.clone()));
+    let cluster_id = cluster_id.unwrap_or_else(|| random_uuid(io).to_string());
+    let mut dirs: Vec<DataDir> = Vec::with_capacity(paths.len());
+    for (path, meta) in known {
+        match take(io, path, meta, &cluster_id, node_id).await {
+            Ok(dir) => dirs.push(dir),
+            Err(error) if error.is_of_a_disk() && !is_first_start => refused.push(error),
+            Err(error) => return Err(error),
+        }
+    }
+    let Some(catalog_dir) = catalog_dir(io, &dirs, !refused.is_empty()).await? else {
+        return Err(refused.swap_remove(0));
+    };
+    let mut unusable = Vec::new();
+    for error in &refused {
+        error!(%error, "a data directory cannot be used: its partitions stay offline, the others are served; mend it and restart the server");
+        if let DataDirError::Io { dir, .. } = error {
+            unusable.push(dir.clone());
+        }
+    }
+    let cluster_id_bytes = Uuid::from_base64(&cluster_id).map_or([0; 16], |id| id.0);
+    Ok(DataDirs { cluster_id, cluster_id_bytes, dirs, catalog_dir, unusable })
+}
+
+/// The directory that has the catalog, or is to have it. `None` where that may be one that is left out.
+async fn catalog_dir(io: &Io, dirs: &[DataDir], some_left_out: bool) -> Result<Option<PathBuf>, DataDirError> {
+    let mut found: Option<&DataDir> = None;
+    for dir in dirs {
+        let file = dir.path.join(CATALOG_FILE);
+        match (io.open(&file, OpenHow::Read).await, found) {
+            (Ok(_), None) => found = Some(dir),
+            (Ok(_), Some(first)) => {
+                return Err(DataDirError::TwoCatalogs { first: first.path.clone(), second: dir.path.clone() });
+            }
+            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {}
+            (Err(error), _) => return Err(at(&dir.path, &file)(error)),
+        }
+    }
+    let first = dirs.first().filter(|_| !some_left_out);
+    Ok(found.or(first).map(|dir| dir.path.clone()))
+}
+
+/// Makes one directory ours, whatever `meta` says it was.
+async fn take(
+    io: &Io,
+    path: &Path,
+    meta: Option<Meta>,
+    cluster_id: &str,
+    node_id: i32,
+) -> Result<DataDir, DataDirError> {
+    let Some(meta) = meta else {
+        let meta = Meta { cluster_id: cluster_id.to_owned(), node_id, directory_id: random_uuid(io) };
+        let file = path.join(META_FILE);
+        replace_file(io, &file, meta.text().into_bytes()).await.map_err(at(path, &file))?;
+        return Ok(DataDir { id: meta.directory_id.0, path: path.to_path_buf(), clean: true });
+    };
+    meta.check_owner(path, cluster_id, node_id)?;
+    let clean = take_clean_marker(io, path).await?;
+    Ok(DataDir { id: meta.directory_id.0, path: path.to_path_buf(), clean })
+}
+
+/// Takes the marker of a clean stop away, durably; says whether there was one.
+async fn take_clean_marker(io: &Io, path: &Path) -> Result<bool, DataDirError> {
+    let marker = path.join(CLEAN_FILE);
+    match io.remove_file(&marker).await {
+        Ok(()) => {
+            io.sync_dir(path).await.map_err(at(path, path))?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(at(path, &marker)(error)),
+    }
 }
 
 /// Notes a clean stop in a directory, as Kafka does.
@@ -130,16 +204,7 @@ pub async fn remove_clean_markers(io: &Io, dirs: &[DataDir]) -> Result<(), DataD
 pub async fn write_clean_marker(io: &Io, dir: &DataDir) -> Result<(), DataDirError> {
     let marker = dir.path.join(CLEAN_FILE);
     let text = r#"{"version":0,"brokerEpoch":-1}"#;
-    replace_file(io, &marker, text.as_bytes().to_vec()).await.map_err(at(&marker))
-}
-
-async fn has_clean_marker(io: &Io, path: &Path) -> Result<bool, DataDirError> {
-    let marker = path.join(CLEAN_FILE);
-    match read_file(io, &marker, META_BYTES_MAX).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(at(&marker)(error)),
-    }
+    replace_file(io, &marker, text.as_bytes().to_vec()).await.map_err(at(&dir.path, &marker))
 }
 
 /// What `meta.properties` says.
@@ -208,14 +273,14 @@ async fn read_meta(io: &Io, path: &Path) -> Result<Option<Meta>, DataDirError> {
     match read_file(io, &file, META_BYTES_MAX).await {
         Ok(bytes) => Meta::parse(&file, &String::from_utf8_lossy(&bytes)).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let entries = io.read_dir(path).await.map_err(at(path))?;
+            let entries = io.read_dir(path).await.map_err(at(path, path))?;
             let is_expected = |name: &str| [LOCK_FILE, "lost+found"].contains(&name) || name.ends_with(".tmp");
             match entries.iter().all(|entry| is_expected(&entry.name)) {
                 true => Ok(None),
                 false => Err(DataDirError::NotOurs { path: path.to_path_buf() }),
             }
         }
-        Err(error) => Err(at(&file)(error)),
+        Err(error) => Err(at(path, &file)(error)),
     }
 }
 
@@ -226,9 +291,9 @@ fn random_uuid(io: &Io) -> Uuid {
     Uuid::from_random_bytes(bytes)
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
-    let path = path.to_path_buf();
-    move |source| DataDirError::Io { path, source }
+fn at(dir: &Path, path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
+    let (dir, path) = (dir.to_path_buf(), path.to_path_buf());
+    move |source| DataDirError::Io { dir, path, source }
 }
 
 /// Kafka's name for the lock of a data directory.

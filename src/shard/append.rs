@@ -19,6 +19,7 @@ use crate::record::offset::Offset;
 use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
 use crate::shard::core::Shard;
+use crate::shard::directories::is_no_space;
 use crate::shard::error::AppendFailure;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
@@ -218,21 +219,13 @@ async fn write(
     }
 }
 
-fn is_no_space(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
 /// A write failed: the plan and all after it go back.
 fn fail(shard: &Rc<Shard>, partition: &Rc<Partition>, plan: &AppendPlan, state: &Cell<WriteState>, error: &io::Error) {
     let no_space = is_no_space(error);
     state.set(if no_space { WriteState::NoSpace } else { WriteState::Failed });
     let truncate = partition.log().borrow_mut().fail_append(plan);
     if !no_space {
-        error!(
-            topic = partition.topic(), partition = partition.id().partition, %error, folder = %partition.folder().display(),
-            "a write failed, the partition is offline; check the disk and restart the server"
-        );
-        partition.take_offline(shard.io(), "a write to its segment failed");
+        shard.fail_partition(partition, "a write to a segment failed", error);
         return;
     }
     warn!(
@@ -274,11 +267,12 @@ async fn repair(shard: Rc<Shard>, partition: Rc<Partition>, truncate: Truncate) 
             partition.log().borrow_mut().truncated(&truncate);
             partition.reopen_for_appends(shard.io());
         }
-        Err(error) => {
-            error!(topic = partition.topic(), partition = partition.id().partition, %error,
-                "a segment could not be cut back after a failed write, the partition is offline; check the disk");
-            partition.take_offline(shard.io(), "its segment could not be cut back after a failed write");
-        }
+        Err(error) => match error {
+            RecoveryError::Io { source, .. } => {
+                shard.fail_partition(&partition, "a segment could not be cut back after a failed write", &source);
+            }
+            error => take_offline(&shard, &partition, "its segment could not be cut back after a failed write", &error),
+        },
     }
 }
 
@@ -309,19 +303,27 @@ pub(in crate::shard) async fn roll(
 
 /// No space to make a file: a later append tries again. Anything else, and any error of the folder's sync, takes the
 /// partition offline: the kernel may have dropped the entry, and the next sync would say that all is well.
-fn roll_failed(shard: &Shard, partition: &Partition, error: &RecoveryError) -> AppendFailure {
+fn roll_failed(shard: &Rc<Shard>, partition: &Partition, error: &RecoveryError) -> AppendFailure {
     let (topic, index) = (partition.topic(), partition.id().partition);
     match error {
         RecoveryError::Io { path, source } if is_no_space(source) && path != partition.folder() => {
             warn!(topic, partition = index, %error, "no space for the next segment: the append is refused; free some");
             AppendFailure::NoSpace
         }
-        _ => {
-            error!(topic, partition = index, %error, "the next segment could not be made durable, the partition is offline; check the disk and restart the server");
-            partition.take_offline(shard.io(), "its next segment could not be made durable");
+        RecoveryError::Io { source, .. } => {
+            shard.fail_partition(partition, "the next segment could not be made durable", source);
+            AppendFailure::Offline
+        }
+        error => {
+            take_offline(shard, partition, "its next segment could not be made durable", error);
             AppendFailure::Offline
         }
     }
+}
+
+fn take_offline(shard: &Shard, partition: &Partition, what: &str, error: &RecoveryError) {
+    error!(topic = partition.topic(), partition = partition.id().partition, %error, what, "the partition is offline; check the disk and restart the server");
+    partition.take_offline(shard.io(), what);
 }
 
 async fn open_segment(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> Result<(), RecoveryError> {

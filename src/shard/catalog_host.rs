@@ -64,7 +64,7 @@ impl CatalogHost {
     /// The file is damaged, not a catalog, or a newer server's: nothing is changed.
     pub async fn load(shard: &Rc<Shard>) -> Result<Rc<Self>, StartError> {
         let io = shard.io();
-        let path = shard.options().data_dirs[0].path.join(CATALOG_FILE);
+        let path = shard.options().catalog_dir.join(CATALOG_FILE);
         let failed = |path: &PathBuf, source| StartError::CatalogDisk { path: path.clone(), source };
         let bytes = match read_file(io, &path, CATALOG_BYTES_MAX).await {
             Ok(bytes) => bytes,
@@ -133,7 +133,9 @@ impl CatalogHost {
             return Err(ProposeError::Storage { reason: "an earlier write of it failed; restart the server".into() });
         }
         let options = shard.options();
+        let failed = shard.failed_directories();
         let rules = Rules {
+            failed_directories: &failed,
             config: &options.broker_config,
             node_id: options.node_id,
             clamp_replication: options.clamp_replication,
@@ -245,6 +247,10 @@ pub async fn answer_mail(shard: Rc<Shard>, host: Option<Rc<CatalogHost>>) {
                     hosting::take(&shard, snapshot).await;
                     Answer::Taken
                 }
+                Question::DirectoryFailed { at } => {
+                    shard.take_directory_offline(at);
+                    Answer::Taken
+                }
                 Question::Propose { command, validate_only } => Answer::Proposed(match &host {
                     Some(host) => host.change(&shard, command, validate_only).await.map(|changed| changed.snapshot),
                     None => Err(ProposeError::Busy),
@@ -330,7 +336,8 @@ impl Shard {
 
 /// Index of the core that keeps the catalog.
 const CONTROLLER: usize = 0;
-const CATALOG_FILE: &str = "alluvium.catalog";
+/// The catalog, in one of the data directories.
+pub const CATALOG_FILE: &str = "alluvium.catalog";
 /// A catalog of a million partitions is about 60 MiB.
 const CATALOG_BYTES_MAX: u64 = 1 << 30;
 /// Changes that wait for their turn; more are refused.

@@ -16,6 +16,7 @@ use crate::log::layout;
 use crate::log::recovery_point::{self, PartitionOffsets};
 use crate::ring::io::{Io, OpenHow, read_file, replace_file};
 use crate::shard::core::{RecoveryPoints, Shard};
+use crate::shard::directories::blames_directory;
 use crate::shard::exclusive::to_its_end;
 use crate::shard::options::DataDir;
 use crate::shard::partition::Partition;
@@ -156,7 +157,7 @@ fn log_starts_path(shard: &Shard, dir: &Path) -> PathBuf {
 
 async fn write_recovery_points(shard: &Rc<Shard>) {
     let _turn = shard.checkpoints_turn().turn(shard.io()).await;
-    for dir in &shard.options().data_dirs {
+    for dir in shard.options().data_dirs.iter().filter(|dir| !shard.directory_has_failed(&dir.path)) {
         let mut points = CorePoints::new();
         for partition in shard.partitions().iter().filter(|partition| partition.folder().parent() == Some(&dir.path)) {
             points.insert(partition.id(), (partition.topic().to_owned(), partition.checkpointed_recovery_point()));
@@ -164,6 +165,9 @@ async fn write_recovery_points(shard: &Rc<Shard>) {
         let path = dir.path.join(format!("{CORE_RECOVERY_POINTS}{}", shard.core_index()));
         if let Err(error) = replace_file(shard.io(), &path, core_checkpoint::to_text(&points).into_bytes()).await {
             warn!(path = %path.display(), %error, "the recovery points could not be written; a start after a crash will scan more");
+            if blames_directory(&error) {
+                shard.fail_directory(&dir.path, "the recovery points could not be written", &error);
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::ring::timer::Nanos;
 use crate::shard::catalog_host::CatalogHost;
 use crate::shard::counters::Counters;
 use crate::shard::deletion::Deletions;
+use crate::shard::directories::Directories;
 use crate::shard::durability::DurabilityStage;
 use crate::shard::exclusive::Exclusive;
 use crate::shard::files::FileCache;
@@ -29,6 +30,7 @@ use crate::shard::memory::MemoryBudget;
 use crate::shard::message::{Answer, Question};
 use crate::shard::options::{DataDir, ShardOptions};
 use crate::shard::partition::Partition;
+use crate::shard::recompression::RecompressionSlots;
 use crate::shard::watch::Watches;
 
 /// One core: its partitions, files, memory and mail. Never leaves its thread.
@@ -41,10 +43,12 @@ pub struct Shard {
     open_failed: RefCell<HashMap<PartitionId, OpenFailure, RandomState>>,
     files: FileCache,
     memory: Rc<MemoryBudget>,
+    recompressions: Rc<RecompressionSlots>,
     durability: DurabilityStage,
     deletions: Deletions,
     hosting_turn: Exclusive,
     checkpoints_turn: Exclusive,
+    directories: Directories,
     mailbox: Mailbox<Question, Answer>,
     jobs: Mailbox<Job, Done>,
     watches: Watches,
@@ -92,8 +96,6 @@ impl ShardMail {
 /// How the last run left the data directories.
 #[derive(Default)]
 pub struct StartState {
-    /// By a clean stop: nothing has to be scanned.
-    pub clean: bool,
     /// Where logs were known to be durable, by data directory.
     pub recovery_points: BTreeMap<PathBuf, RecoveryPoints>,
 }
@@ -121,6 +123,7 @@ impl Shard {
             open_failed: RefCell::new(HashMap::with_hasher(hasher())),
             files: FileCache::new(&io, options.open_files_max),
             memory: MemoryBudget::new(options.frame_memory_bytes),
+            recompressions: Rc::default(),
             durability: DurabilityStage::default(),
             deletions: Deletions::default(),
             hosting_turn: Exclusive::default(),
@@ -128,6 +131,7 @@ impl Shard {
             mailbox: mail.questions.bind(&io),
             jobs: mail.jobs.bind(&io),
             watches: Watches::new(&io),
+            directories: Directories::new(&options.data_dirs),
             counters: Counters::default(),
             stopping: Cell::new(false),
             closing: Cell::new(false),
@@ -200,9 +204,10 @@ impl Shard {
         *self.start.borrow_mut() = start;
     }
 
-    pub(in crate::shard) fn is_clean_start(&self) -> bool {
+    /// True where nothing of the directory has to be scanned.
+    pub(in crate::shard) fn is_clean_start(&self, dir: &DataDir) -> bool {
         // What is made later is not what the last run left.
-        self.start.borrow().clean && !self.has_catalog()
+        dir.clean && !self.has_catalog()
     }
 
     pub(in crate::shard) fn recovery_point_of(&self, dir: &DataDir, topic: &str, id: PartitionId) -> Offset {
@@ -235,6 +240,10 @@ impl Shard {
             self.hosted(**id).is_none() && snapshot.partition_by_id(id.topic_id, id.partition).is_some()
         });
         others.map(|(id, known)| (*id, known.clone())).collect()
+    }
+
+    pub(in crate::shard) fn directories(&self) -> &Directories {
+        &self.directories
     }
 
     /// The partition, if this core hosts it. Requests go through [`Shard::route`].
@@ -272,6 +281,11 @@ impl Shard {
         self.open_failed.borrow().values().any(|failure| *failure == OpenFailure::NoSpace)
     }
 
+    /// Partitions that are placed here and could not be opened.
+    pub(in crate::shard) fn unopened(&self) -> Vec<PartitionId> {
+        self.open_failed.borrow().keys().copied().collect()
+    }
+
     pub(in crate::shard) fn open_failed(&self, id: PartitionId) -> bool {
         self.open_failed.borrow().contains_key(&id)
     }
@@ -299,6 +313,10 @@ impl Shard {
     /// Who writes this core's checkpoints.
     pub(in crate::shard) fn checkpoints_turn(&self) -> &Exclusive {
         &self.checkpoints_turn
+    }
+
+    pub(in crate::shard) fn recompressions(&self) -> &Rc<RecompressionSlots> {
+        &self.recompressions
     }
 
     /// The stage between written and durable.

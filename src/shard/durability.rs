@@ -8,8 +8,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 
-use tracing::error;
-
 use crate::log::plan::SegmentId;
 use crate::record::offset::Offset;
 use crate::shard::core::Shard;
@@ -85,9 +83,11 @@ impl DurabilityStage {
                     }
                 }
                 Err(error) => {
-                    error!(topic = partition.topic(), partition = partition.id().partition, %error, folder = %partition.folder().display(),
-                        "a sync failed: what it should have made durable may be lost, the partition is offline; check the disk and restart the server");
-                    partition.take_offline(shard.io(), "a sync of its segment failed");
+                    shard.fail_partition(
+                        &partition,
+                        "a sync failed: what it should have made durable may be lost",
+                        &error,
+                    );
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Which partitions this core has: opened, made, let go and removed as the catalog says; and closed at the stop.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,10 @@ use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
 use crate::shard::checkpoints;
 use crate::shard::core::{OpenFailure, Shard};
+use crate::shard::directories::is_disk_failure;
 use crate::shard::durability::sync_from_recovery_point;
 use crate::shard::files::FileKind;
+use crate::shard::options::DataDir;
 use crate::shard::partition::Partition;
 use crate::shard::topic_limits::Durability;
 use crate::shard::topic_limits::TopicLimits;
@@ -109,21 +111,24 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
     let Some(placed) = topic.partition(index) else { return };
     let Some(dir) = shard.options().data_dirs.iter().find(|dir| dir.id == placed.directory.0).cloned() else {
         error!(topic = &*topic.name, partition = index, directory = %placed.directory,
-            "the data directory of this partition was not named with --data-dir; it stays offline");
+            "the data directory of this partition was not named with --data-dir, or cannot be used; it stays offline");
         return shard.note_open_failed(id, OpenFailure::UntilRestart);
     };
+    if shard.directory_has_failed(&dir.path) {
+        return shard.note_open_failed(id, OpenFailure::UntilRestart);
+    }
     let limits = TopicLimits::of(shard.options(), &topic.configs);
     let folder = layout::partition_folder(&dir.path, &topic.name, index);
     if shard.has_catalog()
         && let Err(source) = shard.io().sync_dir(&dir.path).await
     {
         // An earlier attempt may have made the folder and not got so far as to make its entry durable.
-        error!(topic = &*topic.name, partition = index, error = %source, "the data directory could not be synced; the partition stays offline");
+        shard.fail_directory(&dir.path, "it could not be synced", &source);
         return shard.note_open_failed(id, OpenFailure::UntilRestart);
     }
     let options = RecoveryOptions {
         recovery_point: shard.recovery_point_of(&dir, &topic.name, id),
-        clean: shard.is_clean_start(),
+        clean: shard.is_clean_start(&dir),
         log_start: shard.log_start_of(&dir, &topic.name, id),
         topic_id: Some(topic.id),
         index_interval_bytes: limits.log.index_interval_bytes,
@@ -166,6 +171,11 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
             let is_full =
                 matches!(&error, RecoveryError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull);
             shard.note_open_failed(id, if is_full { OpenFailure::NoSpace } else { OpenFailure::UntilRestart });
+            if let RecoveryError::Io { source, .. } = &error
+                && is_disk_failure(source)
+            {
+                shard.fail_directory(&dir.path, "a partition could not be opened", source);
+            }
         }
     }
 }
@@ -241,13 +251,27 @@ pub async fn sweep(shard: Rc<Shard>) {
     }
 }
 
-/// How the partitions of a core were left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
-    /// All is durable and complete on disk: the next start may trust it.
-    Cleanly,
-    /// A disk refused, now or earlier: the next start has to look at what lies past the recovery points.
-    WithGaps,
+/// How partitions were left, by data directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    with_gaps: BTreeSet<PathBuf>,
+}
+
+impl Closed {
+    /// True where all of a directory is durable and complete on disk: the next start may trust it. Else a disk refused,
+    /// now or earlier, and the next start has to look at what lies past the recovery points.
+    pub fn is_clean(&self, dir: &DataDir) -> bool {
+        !self.with_gaps.contains(&dir.path)
+    }
+
+    /// Takes in what another core left.
+    pub fn join(&mut self, other: Self) {
+        self.with_gaps.extend(other.with_gaps);
+    }
+
+    fn note_gap(&mut self, partition: &Partition) {
+        self.with_gaps.extend(partition.folder().parent().map(Path::to_path_buf));
+    }
 }
 
 /// Makes all of every partition durable and complete on disk, for a clean stop.
@@ -255,16 +279,16 @@ pub async fn close_all(shard: &Rc<Shard>) -> Closed {
     shard.begin_closing();
     let partitions: VecDeque<Rc<Partition>> = shard.partitions().into();
     let shard_of_jobs = shard.clone();
-    let closed = Rc::new(Cell::new(Closed::Cleanly));
+    let closed = Rc::new(RefCell::new(Closed::default()));
     let told = closed.clone();
     run_side_by_side(shard.io(), partitions, OPENED_AT_ONCE_MAX, move |partition| {
         let (shard, closed) = (shard_of_jobs.clone(), told.clone());
         async move {
             match close(&shard, &partition).await {
-                Ok(this) if this == Closed::WithGaps => closed.set(this),
-                Ok(_) => {}
+                Ok(true) => {}
+                Ok(false) => closed.borrow_mut().note_gap(&partition),
                 Err(error) => {
-                    closed.set(Closed::WithGaps);
+                    closed.borrow_mut().note_gap(&partition);
                     error!(topic = partition.topic(), partition = partition.id().partition, %error, "the partition could not be closed cleanly");
                 }
             }
@@ -272,21 +296,33 @@ pub async fn close_all(shard: &Rc<Shard>) -> Closed {
     })
     .await;
     checkpoints::write_all(shard).await;
-    closed.get()
+    let mut closed = closed.take();
+    let snapshot = shard.snapshot();
+    for dir in &shard.options().data_dirs {
+        // What could not be opened is not known to be whole.
+        let is_unopened = shard.unopened().into_iter().any(|id| {
+            let placed = snapshot.partition_by_id(id.topic_id, id.partition);
+            placed.is_some_and(|placed| placed.directory.0 == dir.id)
+        });
+        if is_unopened || shard.directory_has_failed(&dir.path) {
+            closed.with_gaps.insert(dir.path.clone());
+        }
+    }
+    closed
 }
 
-async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<Closed> {
+/// False where nobody knows what its last write or sync left.
+async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<bool> {
     partition.wait_drained(shard.io()).await;
     if !partition.is_online() {
-        // Nobody knows what its last write or sync left.
-        return Ok(Closed::WithGaps);
+        return Ok(false);
     }
     let end = partition.log().borrow().offsets().written;
     sync_from_recovery_point(shard, partition, end).await?;
     let writes = partition.log().borrow_mut().take_all_index_writes();
     shard.write_index(partition, writes).await?;
     shard.write_epochs(partition).await?;
-    Ok(Closed::Cleanly)
+    Ok(true)
 }
 
 impl Shard {

@@ -53,6 +53,14 @@ impl MemoryBudget {
         Poll::Ready(Reservation { io: io.clone(), budget: self.clone(), len_bytes, small })
     }
 
+    /// Reserves `len_bytes` of the large share now, or not at all. For what grows while it is held: whoever waits for more
+    /// with memory in hand may wait for ever.
+    pub fn try_reserve(self: &Rc<Self>, io: &Io, len_bytes: usize) -> Option<Reservation> {
+        let free_bytes = self.large.free_bytes.get().checked_sub(len_bytes)?;
+        self.large.free_bytes.set(free_bytes);
+        Some(Reservation { io: io.clone(), budget: self.clone(), len_bytes, small: false })
+    }
+
     /// The task waits no longer (its connection was closed).
     pub fn forget(&self, io: &Io, task: TaskId) {
         self.large.forget(task);

@@ -17,6 +17,11 @@ pub enum Question {
     },
     /// To the controller's core: a block of producer ids that nobody else gets.
     ProducerIds,
+    /// A data directory has failed.
+    DirectoryFailed {
+        /// Its index in the options.
+        at: usize,
+    },
     /// From the controller's core: take this snapshot, and host what it places on you.
     Take(Snapshot),
 }
@@ -27,7 +32,7 @@ pub enum Answer {
     Proposed(Result<Snapshot, ProposeError>),
     /// The block, durably given away.
     ProducerIds(Result<Range<i64>, ProposeError>),
-    /// The snapshot is in force on the core that answers.
+    /// The snapshot, or the failure of a directory, is in force on the core that answers.
     Taken,
 }
 
@@ -38,7 +43,9 @@ pub enum ProposeError {
     #[error(transparent)]
     Refused(#[from] CatalogError),
     /// The catalog's file could not be written.
-    #[error("the catalog could not be written: {reason}; check the first data directory's disk, then try again")]
+    #[error(
+        "the catalog could not be written: {reason}; check the disk of the data directory that has it, then try again"
+    )]
     Storage {
         /// The error of the disk.
         reason: String,

@@ -23,6 +23,10 @@ pub struct ShardOptions {
     pub brokers: Vec<BrokerAddress>,
     /// The data directories, in the order of the command line.
     pub data_dirs: Vec<DataDir>,
+    /// The data directory that has the catalog.
+    pub catalog_dir: PathBuf,
+    /// Those of the command line that could not be used at the start.
+    pub unusable_dirs: Vec<PathBuf>,
     /// Kafka's broker configs, with `--set` applied.
     pub broker_config: BrokerConfig,
     /// Memory for frames of this core, in bytes.
@@ -87,4 +91,6 @@ pub struct DataDir {
     pub id: [u8; 16],
     /// Where it is.
     pub path: PathBuf,
+    /// It was left by a clean stop.
+    pub clean: bool,
 }

@@ -1,9 +1,11 @@
 //! What a topic's configs mean for its partitions, resolved once.
 
 use crate::control::topic::ConfigOverrides;
-use crate::control::topic_config::{self, TimestampType};
+use crate::control::topic_config::{self, CompressionType, TimestampType, TopicConfig};
 use crate::log::partition_log::LogConfig;
 use crate::log::retention::RetentionLimits;
+use crate::record::compression::Compression;
+use crate::record::compressor::Codec;
 use crate::record::record_tally::AppendLimits;
 use crate::shard::options::ShardOptions;
 
@@ -57,6 +59,8 @@ impl TopicLimits {
                 timestamp_before_max_ms: saturated(config.message_timestamp_before_max_ms),
                 timestamp_after_max_ms: saturated(config.message_timestamp_after_max_ms),
                 now_ms: 0,
+                codec: codec(&config),
+                record_bytes_max: config.max_decompressed_message_bytes,
             },
             durability: match config.durability {
                 // Kafka syncs each append before its answer then: so do we.
@@ -74,6 +78,19 @@ impl TopicLimits {
             file_delete_delay_ms: config.file_delete_delay_ms,
         }
     }
+}
+
+/// What `compression.type` and its level ask for.
+fn codec(config: &TopicConfig) -> Option<Codec> {
+    let (compression, level) = match config.compression_type {
+        CompressionType::Producer => return None,
+        CompressionType::Uncompressed => (Compression::None, 0),
+        CompressionType::Gzip => (Compression::Gzip, config.compression_gzip_level),
+        CompressionType::Snappy => (Compression::Snappy, 0),
+        CompressionType::Lz4 => (Compression::Lz4, config.compression_lz4_level),
+        CompressionType::Zstd => (Compression::Zstd, config.compression_zstd_level),
+    };
+    Some(Codec { compression, level })
 }
 
 fn saturated(value: u64) -> i64 {

@@ -10,6 +10,7 @@
 //! client.rs   a connection that speaks Kafka's protocol
 //! ledger.rs   what all clients were promised and saw
 //! oracle.rs   what was promised of records, and whether it was kept: knows no server and no simulator
+//! directories.rs several data directories, of which one fails
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
 //! ```
 //!
@@ -18,6 +19,7 @@
 mod broker;
 mod canary;
 mod client;
+mod directories;
 mod ledger;
 mod oracle;
 mod producer;

@@ -26,6 +26,8 @@ pub(crate) struct Server {
     machine: Machine,
     config: BrokerConfig,
     listen_mode: ListenMode,
+    /// In the order of the command line.
+    pub(crate) data_dirs: Vec<&'static str>,
     life: Option<Life>,
 }
 
@@ -39,7 +41,7 @@ struct Life {
 struct LifeState {
     ready_count: Cell<usize>,
     ended_count: Cell<usize>,
-    left_gaps: Cell<bool>,
+    closed: RefCell<Closed>,
     failed: RefCell<Option<String>>,
     stop: Cell<bool>,
     dirs: RefCell<Option<DataDirs>>,
@@ -48,7 +50,7 @@ struct LifeState {
 impl Server {
     /// A server that was never started, on an empty disk.
     pub(crate) fn new(sim: &Sim, config: BrokerConfig, listen_mode: ListenMode) -> Self {
-        Self { machine: sim.machine(), config, listen_mode, life: None }
+        Self { machine: sim.machine(), config, listen_mode, data_dirs: vec![DATA_DIR], life: None }
     }
 
     /// Brokers that clients see.
@@ -74,7 +76,8 @@ impl Server {
         let cores: Vec<Io> = (0..CORE_COUNT).map(|core| self.machine.core(core)).collect();
         let state = Rc::new(LifeState::default());
         let options = self.options();
-        main.spawn(run(main.clone(), cores, options, state.clone()));
+        let data_dirs = self.data_dirs.iter().map(PathBuf::from).collect();
+        main.spawn(run(main.clone(), cores, options, data_dirs, state.clone()));
         self.life = Some(Life { main, state });
     }
 
@@ -111,7 +114,7 @@ impl Server {
     pub(crate) fn finish_stop(&mut self, sim: &Sim, limit_ns: u64) -> bool {
         let Some(life) = self.life.take() else { return true };
         // As boot does: no marker where a core could not close all cleanly.
-        let dirs = life.state.dirs.borrow().clone().filter(|_| !life.state.left_gaps.get());
+        let (dirs, closed) = (life.state.dirs.borrow().clone(), life.state.closed.take());
         drop(life);
         // The threads of the cores are joined first.
         self.machine.crash(Crash::Stop);
@@ -119,7 +122,7 @@ impl Server {
         let main = self.machine.core(CORE_COUNT);
         let io = main.clone();
         let finished = sim.run(&main, limit_ns, async move {
-            for dir in &dirs.dirs {
+            for dir in dirs.dirs.iter().filter(|dir| closed.is_clean(dir)) {
                 if checkpoints::merge(&io, dir, CORE_COUNT as u32).await.is_ok() {
                     let _ = data_dir::write_clean_marker(&io, dir).await;
                 }
@@ -146,6 +149,8 @@ impl Server {
             listen_mode: self.listen_mode,
             brokers: brokers.collect(),
             data_dirs: Vec::new(),
+            catalog_dir: PathBuf::new(),
+            unusable_dirs: Vec::new(),
             frame_memory_bytes: 8 << 20,
             // Few, so that handles are closed and opened again.
             open_files_max: 6,
@@ -171,7 +176,7 @@ pub(crate) fn core_of(broker_id: i32) -> Option<usize> {
 }
 
 /// The main thread: data directories, then the cores.
-async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, state: Rc<LifeState>) {
+async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, data_dirs: Vec<PathBuf>, state: Rc<LifeState>) {
     let listening = cores.iter().take(options.brokers.len());
     let listeners: Vec<Listener> = match listening.map(|core| core.listen(Server::address(core.core_index()))).collect()
     {
@@ -179,21 +184,18 @@ async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, state: Rc<LifeState>
         Err(error) => return state.fail(&format!("listen: {error}")),
     };
     let listeners = listeners.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
-    match io.create_dir(Path::new(DATA_DIR)).await {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return state.fail(&format!("mkdir: {error}")),
+    for dir in &data_dirs {
+        match io.create_dir(dir).await {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return state.fail(&format!("mkdir: {error}")),
+        }
     }
     // The directory is the operator's, made long ago.
     if let Err(error) = io.sync_dir(Path::new("/")).await {
         return state.fail(&format!("mkdir: {error}"));
     }
-    let prepared = async {
-        let dirs = data_dir::prepare(&io, &[PathBuf::from(DATA_DIR)], NODE_ID).await?;
-        data_dir::remove_clean_markers(&io, &dirs.dirs).await?;
-        Ok::<DataDirs, data_dir::DataDirError>(dirs)
-    };
-    let dirs = match prepared.await {
+    let dirs = match data_dir::prepare(&io, &data_dirs, Vec::new(), NODE_ID).await {
         Ok(dirs) => dirs,
         Err(error) => return state.fail(&error.to_string()),
     };
@@ -201,12 +203,12 @@ async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, state: Rc<LifeState>
         cluster_id: dirs.cluster_id.clone(),
         cluster_id_bytes: dirs.cluster_id_bytes,
         data_dirs: dirs.dirs.clone(),
+        catalog_dir: dirs.catalog_dir.clone(),
         ..options
     };
-    let clean = dirs.clean;
     *state.dirs.borrow_mut() = Some(dirs);
     for ((core, mail), listener) in cores.into_iter().zip(ShardMail::mesh(CORE_COUNT)).zip(listeners) {
-        let boot = CoreBoot { options: Rc::new(options.clone()), mail, listener, clean };
+        let boot = CoreBoot { options: Rc::new(options.clone()), mail, listener };
         core.clone().spawn(run_core(core, boot, state.clone()));
     }
 }
@@ -220,9 +222,7 @@ async fn run_core(io: Io, boot: CoreBoot, state: Rc<LifeState>) {
     let ran = core_main::run(io, boot, move || ready.ready_count.set(ready.ready_count.get() + 1), stop).await;
     match ran {
         Ok(closed) => {
-            if closed == Closed::WithGaps {
-                state.left_gaps.set(true);
-            }
+            state.closed.borrow_mut().join(closed);
             state.ended_count.set(state.ended_count.get() + 1);
         }
         Err(error) => state.fail(&error.to_string()),

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::ring::io::{DirEntry, Io, OpenHow};
+use crate::ring::io::{DirEntry, DiskSpace, Io, OpenHow};
 use crate::ring::sim::disk::Disk;
 use crate::ring::sim::events::World;
 use crate::ring::sim::file::SimFile;
@@ -150,6 +150,10 @@ impl SimCore {
 
     pub(in crate::ring) async fn read_dir(&self, io: &Io, path: &Path) -> io::Result<Vec<DirEntry>> {
         self.on_disk(io, "read_dir", path, Disk::read_dir).await
+    }
+
+    pub(in crate::ring) async fn disk_space(&self, io: &Io, path: &Path) -> io::Result<DiskSpace> {
+        self.on_disk(io, "disk_space", path, |disk, path| disk.folder(path).map(|_| disk.space())).await
     }
 
     pub(in crate::ring) async fn sync_dir(&self, io: &Io, path: &Path) -> io::Result<()> {

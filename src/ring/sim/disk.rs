@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path};
 use std::rc::{Rc, Weak};
 
-use crate::ring::io::{DirEntry, OpenHow};
+use crate::ring::io::{DirEntry, DiskSpace, OpenHow};
 use crate::ring::sim::events::World;
 use crate::ring::sim::file::FileNode;
 use crate::ring::sim::folder::{Folder, NameChange, Node, join_renames};
@@ -181,6 +181,10 @@ impl Disk {
     /// Bytes that files may still grow by.
     pub(in crate::ring::sim) fn free_bytes(&self) -> u64 {
         self.bytes_max.get().map_or(u64::MAX, |bytes_max| bytes_max.saturating_sub(self.used_bytes()))
+    }
+
+    pub(in crate::ring::sim) fn space(&self) -> DiskSpace {
+        DiskSpace { total_bytes: self.bytes_max.get().unwrap_or(u64::MAX), usable_bytes: self.free_bytes() }
     }
 
     pub(in crate::ring::sim) fn fail_nth(&self, op: DiskOp, path_part: &str, nth: u32) {

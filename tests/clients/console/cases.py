@@ -2,6 +2,7 @@
 
 The console consumer runs with --partition: it then assigns by itself and asks for no group coordinator.
 """
+import json
 import os
 import re
 import subprocess
@@ -112,6 +113,19 @@ def _(context):
     true("Produce(0): 0 to " in text and "Fetch(1): 4 to " in text, text[:300])
     if expected_brokers():
         equal(len(re.findall(r"\(id: \d+ rack", text)), expected_brokers(), "brokers")
+
+
+@suite.case("log-dirs-describe")
+def _(context):
+    topic = context.cluster.create_topic(unique("console-dirs"), 2)
+    context.tool("console-producer", "--topic", topic, stdin=b"one\n")
+    text = context.tool("log-dirs", "--describe", "--topic-list", topic)
+    found = json.loads(next(line for line in text.split("\n") if line.startswith("{")))
+    dirs = [one for broker in found["brokers"] for one in broker["logDirs"]]
+    equal({one["error"] for one in dirs}, {None}, "errors")
+    rows = [row for one in dirs for row in one["partitions"]]
+    equal(sorted(row["partition"] for row in rows), [f"{topic}-0", f"{topic}-1"], "partitions")
+    true(sum(row["size"] for row in rows) > 60 and all(row["offsetLag"] == 0 and not row["isFuture"] for row in rows), str(rows))
 
 
 @suite.case("errors-name-the-cause")

@@ -17,6 +17,8 @@ import list_offsets
 import idempotence
 import offsets
 import versions
+import recompress
+import log_dirs
 
 if __name__ == "__main__":
     arguments = probe.suite.arguments()

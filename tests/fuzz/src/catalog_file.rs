@@ -65,7 +65,7 @@ fn put_frame(file: &mut Vec<u8>, number: u64, records: &[u8]) {
 /// A catalog that goes through each command, in both forms, and each kind of record by itself.
 pub fn seeds() -> Vec<Vec<u8>> {
     let config = BrokerConfig::default();
-    let rules = Rules { config: &config, node_id: 1, clamp_replication: false };
+    let rules = Rules { config: &config, node_id: 1, clamp_replication: false, failed_directories: &[] };
     let mut catalog = Catalog::new();
     let mut file = image(&catalog);
     // The records of the image, without what is made anew around them.

@@ -22,7 +22,7 @@ pub fn run(data: &[u8]) {
         for entry in epochs.entries() {
             // Epochs without records begin where the next one does.
             assert!(epochs.epoch_of(entry.start_offset) >= Some(entry.epoch));
-            let _ = epochs.end_offset_for(LeaderEpoch(entry.epoch.0), Offset(i64::MAX));
+            let _ = epochs.end_offset_for(LeaderEpoch(entry.epoch.0), LeaderEpoch(i32::MAX), Offset(i64::MAX));
         }
     }
     for name in text.lines() {

@@ -95,6 +95,8 @@ fn limits(choices: u8) -> AppendLimits {
         timestamp_before_max_ms: i64::MAX,
         timestamp_after_max_ms: 3_600_000,
         now_ms: 1_700_000_000_000,
+        codec: None,
+        record_bytes_max: i32::MAX as u32,
     }
 }
 
