@@ -125,17 +125,17 @@ pub async fn prepare(
     }
     let cluster_id = known.iter().find_map(|(_, meta)| meta.as_ref().map(|meta| meta.cluster_id.clone()));
     let cluster_id = cluster_id.unwrap_or_else(|| random_uuid(io).to_string());
+    let Some(catalog_dir) = catalog_dir(io, &known, !refused.is_empty()).await? else {
+        return Err(refused.swap_remove(0));
+    };
     let mut dirs: Vec<DataDir> = Vec::with_capacity(paths.len());
     for (path, meta) in known {
         match take(io, path, meta, &cluster_id, node_id).await {
             Ok(dir) => dirs.push(dir),
-            Err(error) if error.is_of_a_disk() && !is_first_start => refused.push(error),
+            Err(error) if error.is_of_a_disk() && !is_first_start && *path != catalog_dir => refused.push(error),
             Err(error) => return Err(error),
         }
     }
-    let Some(catalog_dir) = catalog_dir(io, &dirs, !refused.is_empty()).await? else {
-        return Err(refused.swap_remove(0));
-    };
     let mut unusable = Vec::new();
     for error in &refused {
         error!(%error, "a data directory cannot be used: its partitions stay offline, the others are served; mend it and restart the server");
@@ -148,21 +148,25 @@ pub async fn prepare(
 }
 
 /// The directory that has the catalog, or is to have it. `None` where that may be one that is left out.
-async fn catalog_dir(io: &Io, dirs: &[DataDir], some_left_out: bool) -> Result<Option<PathBuf>, DataDirError> {
-    let mut found: Option<&DataDir> = None;
-    for dir in dirs {
-        let file = dir.path.join(CATALOG_FILE);
+async fn catalog_dir(
+    io: &Io,
+    known: &[(&PathBuf, Option<Meta>)],
+    some_left_out: bool,
+) -> Result<Option<PathBuf>, DataDirError> {
+    let mut found: Option<&PathBuf> = None;
+    for (path, _) in known {
+        let file = path.join(CATALOG_FILE);
         match (io.open(&file, OpenHow::Read).await, found) {
-            (Ok(_), None) => found = Some(dir),
+            (Ok(_), None) => found = Some(path),
             (Ok(_), Some(first)) => {
-                return Err(DataDirError::TwoCatalogs { first: first.path.clone(), second: dir.path.clone() });
+                return Err(DataDirError::TwoCatalogs { first: first.clone(), second: (*path).clone() });
             }
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {}
-            (Err(error), _) => return Err(at(&dir.path, &file)(error)),
+            (Err(error), _) => return Err(at(path, &file)(error)),
         }
     }
-    let first = dirs.first().filter(|_| !some_left_out);
-    Ok(found.or(first).map(|dir| dir.path.clone()))
+    let first = known.first().map(|(path, _)| *path).filter(|_| !some_left_out);
+    Ok(found.or(first).cloned())
 }
 
 /// Makes one directory ours, whatever `meta` says it was.
