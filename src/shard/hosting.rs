@@ -358,7 +358,9 @@ async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<Close
     let writes = partition.log().borrow_mut().take_all_index_writes();
     shard.write_index(partition, writes).await?;
     shard.write_epochs(partition).await?;
-    Ok(Closed::Cleanly)
+    // An index that could not be completed earlier ends too soon: the next start makes it anew.
+    let incomplete = partition.log().borrow().recovery_point_max().is_some();
+    Ok(if incomplete { Closed::WithGaps } else { Closed::Cleanly })
 }
 
 impl Shard {
@@ -386,6 +388,14 @@ impl Shard {
         partition: &Partition,
         writes: Vec<IndexWrite>,
     ) -> io::Result<()> {
+        // Counts as a write: whoever closes the folder waits for it.
+        partition.begin_write();
+        let written = self.write_entries(partition, writes).await;
+        partition.end_write(self.io());
+        written
+    }
+
+    async fn write_entries(&self, partition: &Partition, writes: Vec<IndexWrite>) -> io::Result<()> {
         for write in writes {
             let kind = match write.kind {
                 IndexKind::Offset => FileKind::OffsetIndex,
