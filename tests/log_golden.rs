@@ -101,6 +101,7 @@ fn each_codec_of_real_clients_passes_the_checks() {
 #[test]
 fn our_indexes_of_the_same_batches_are_kafkas() {
     let recovered = RecoveredLog {
+        leftovers: Vec::new(),
         log_start: Offset::ZERO,
         log_end: Offset::ZERO,
         segments: Vec::new(),

@@ -33,6 +33,7 @@ impl Random {
 
 fn empty_log(config: LogConfig) -> PartitionLog {
     let recovered = RecoveredLog {
+        leftovers: Vec::new(),
         log_start: Offset::ZERO,
         log_end: Offset::ZERO,
         segments: Vec::new(),
@@ -248,7 +249,7 @@ fn small() -> LogConfig {
         segment_bytes: 20_000,
         index_interval_bytes: 300,
         segment_index_bytes: 10 << 20,
-        log_append_time: false,
+        ..LogConfig::default()
     }
 }
 

@@ -58,9 +58,9 @@ impl Disk {
     /// The file's bytes; kept, since a lookup changes none.
     fn read(&self, path: &Path, position: usize, len: usize) -> Vec<u8> {
         let mut files = self.files.borrow_mut();
-        let bytes = files.entry(path.to_owned()).or_insert_with(|| {
-            self.machine.peek(path).unwrap_or_else(|| panic!("{} is not there", path.display()))
-        });
+        let bytes = files
+            .entry(path.to_owned())
+            .or_insert_with(|| self.machine.peek(path).unwrap_or_else(|| panic!("{} is not there", path.display())));
         bytes[position..bytes.len().min(position + len)].to_vec()
     }
 

@@ -12,7 +12,6 @@ use crate::api::reply::Outcome;
 use crate::log::plan::ReadBound;
 use crate::record::offset::{LeaderEpoch, PartitionId, TimestampMs};
 use crate::shard::core::Shard;
-use crate::shard::error::ReadFailure;
 use crate::shard::partition::Partition;
 use crate::shard::router::Route;
 use crate::shard::time_lookup::{self, TimedRecord};
@@ -56,8 +55,8 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
             };
             let found = match found {
                 Ok(Begun::Known(known)) => Ok(known),
-                Ok(Begun::Search(partition, search)) => {
-                    lookups.waiting.push((topic_at, partition_at, partition, search));
+                Ok(Begun::Later(later)) => {
+                    lookups.waiting.push((topic_at, partition_at, later));
                     Ok(Found::NONE)
                 }
                 Err(error) => Err(error),
@@ -95,7 +94,23 @@ impl Found {
 
 enum Begun {
     Known(Found),
+    Later(Later),
+}
+
+/// What cannot be said at once.
+enum Later {
+    /// A search in this core's files.
     Search(Rc<Partition>, Search),
+    /// A question to the core that leads.
+    There(usize, Ask),
+}
+
+/// What is asked of one partition.
+#[derive(Clone, Copy)]
+struct Ask {
+    id: PartitionId,
+    timestamp: i64,
+    current_leader_epoch: i32,
 }
 
 #[derive(Clone, Copy)]
@@ -139,26 +154,34 @@ fn begin(
     if version < version_min {
         return Err(ErrorCode::UnsupportedVersion);
     }
-    let snapshot = shard.snapshot();
-    let topic = snapshot.topic(topic).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-    let id = PartitionId { topic_id: topic.id, partition: wanted.partition_index };
-    let partition = match shard.route(id) {
+    let topic_id = shard.snapshot().topic(topic).ok_or(ErrorCode::UnknownTopicOrPartition)?.id;
+    let ask = Ask {
+        id: PartitionId { topic_id, partition: wanted.partition_index },
+        timestamp: wanted.timestamp,
+        current_leader_epoch: wanted.current_leader_epoch,
+    };
+    begin_one(shard, ask, bound)
+}
+
+fn begin_one(shard: &Shard, ask: Ask, bound: ReadBound) -> Result<Begun, ErrorCode> {
+    let partition = match shard.route(ask.id) {
         Route::Here(partition) if partition.is_online() => partition,
+        Route::There { core } => return Ok(Begun::Later(Later::There(core, ask))),
         Route::Here(_) | Route::NotReady { offline: true } => return Err(ErrorCode::KafkaStorageError),
         Route::Elsewhere { .. } | Route::NotReady { offline: false } => return Err(ErrorCode::NotLeaderOrFollower),
         Route::Unknown => return Err(ErrorCode::UnknownTopicOrPartition),
     };
     let log = partition.log().borrow();
-    if let Some(error) = error_map::leader_epoch_error(wanted.current_leader_epoch, log.leader_epoch()) {
+    if let Some(error) = error_map::leader_epoch_error(ask.current_leader_epoch, log.leader_epoch()) {
         return Err(error);
     }
-    let search = match wanted.timestamp {
+    let search = match ask.timestamp {
         LATEST => {
             let (offset, epoch) = log.latest(bound);
             return Ok(Begun::Known(Found::at(offset.get(), Some(epoch))));
         }
         EARLIEST | EARLIEST_LOCAL => {
-            let (offset, epoch) = if wanted.timestamp == EARLIEST { log.earliest() } else { log.earliest_local() };
+            let (offset, epoch) = if ask.timestamp == EARLIEST { log.earliest() } else { log.earliest_local() };
             return Ok(Begun::Known(Found::at(offset.get(), epoch)));
         }
         // There is no tier: what Kafka answers where a topic has none.
@@ -167,7 +190,26 @@ fn begin(
         timestamp => Search::AtOrAfter(TimestampMs(timestamp)),
     };
     drop(log);
-    Ok(Begun::Search(partition, search))
+    Ok(Begun::Later(Later::Search(partition, search)))
+}
+
+/// All of it, for a connection of another core.
+async fn answer_here(shard: Rc<Shard>, ask: Ask, bound: ReadBound) -> Result<Found, ErrorCode> {
+    match begin_one(&shard, ask, bound)? {
+        Begun::Known(found) => Ok(found),
+        Begun::Later(Later::Search(partition, wanted)) => search(shard, partition, wanted, bound).await,
+        Begun::Later(Later::There(..)) => Err(ErrorCode::NotLeaderOrFollower),
+    }
+}
+
+async fn finish(shard: Rc<Shard>, later: Later, bound: ReadBound) -> Result<Found, ErrorCode> {
+    match later {
+        Later::Search(partition, wanted) => search(shard, partition, wanted, bound).await,
+        Later::There(core, ask) => {
+            let asked = shard.on_core(core, move |there| answer_here(there, ask, bound)).await;
+            asked.unwrap_or(Err(ErrorCode::NotLeaderOrFollower))
+        }
+    }
 }
 
 async fn search(
@@ -175,20 +217,21 @@ async fn search(
     partition: Rc<Partition>,
     search: Search,
     bound: ReadBound,
-) -> Result<Option<TimedRecord>, ReadFailure> {
-    match search {
+) -> Result<Found, ErrorCode> {
+    let looked_up = match search {
         Search::AtOrAfter(target) => time_lookup::first_at_or_after(&shard, &partition, target, bound).await,
         Search::MaxTimestamp => time_lookup::earliest_of_max_timestamp(&shard, &partition, bound).await,
-    }
+    };
+    looked_up.map(found).map_err(|error| error_map::read_failure(&error))
 }
 
-type Running = Pin<Box<dyn Future<Output = Result<Option<TimedRecord>, ReadFailure>>>>;
+type Running = Pin<Box<dyn Future<Output = Result<Found, ErrorCode>>>>;
 
 /// Searches of one request, a few of them at the same time: one that is slow does not hold up the others.
 #[derive(Default)]
 struct Lookups {
     /// With their places in the answer; the next one last.
-    waiting: Vec<(usize, usize, Rc<Partition>, Search)>,
+    waiting: Vec<(usize, usize, Later)>,
 }
 
 impl Lookups {
@@ -198,16 +241,16 @@ impl Lookups {
         poll_fn(|polled| {
             loop {
                 while running.len() < LOOKUPS_AT_ONCE_MAX
-                    && let Some((topic_at, partition_at, partition, wanted)) = self.waiting.pop()
+                    && let Some((topic_at, partition_at, later)) = self.waiting.pop()
                 {
-                    let lookup = search(shard.clone(), partition, wanted, bound);
+                    let lookup = finish(shard.clone(), later, bound);
                     running.push((topic_at, partition_at, Box::pin(lookup)));
                 }
                 let under_way = running.len();
                 running.retain_mut(|(topic_at, partition_at, lookup)| match lookup.as_mut().poll(polled) {
                     Poll::Pending => true,
                     Poll::Ready(outcome) => {
-                        done.push((*topic_at, *partition_at, outcome.map_err(|error| error_map::read_failure(&error)).map(found)));
+                        done.push((*topic_at, *partition_at, outcome));
                         false
                     }
                 });

@@ -19,6 +19,7 @@ pub const SERVED: &[ServedRange] = &[
     served(ApiKey::ApiVersions, 0, 4),
     served(ApiKey::CreateTopics, 2, 7),
     served(ApiKey::DeleteTopics, 1, 6),
+    served(ApiKey::DeleteRecords, 0, 2),
     served(ApiKey::InitProducerId, 0, 5),
     served(ApiKey::DescribeConfigs, 1, 4),
     served(ApiKey::DescribeCluster, 0, 2),

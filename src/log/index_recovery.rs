@@ -166,7 +166,8 @@ impl IndexRecovery<'_> {
             // The ends are enough nearly always; else (Kafka leaves zeros there after a crash) all of them.
             for read_bytes in [whole_entries.min(tail), whole_entries] {
                 let from = whole_entries - read_bytes;
-                let bytes = read(self.io, &index, &path, from, usize::try_from(read_bytes).unwrap_or(usize::MAX)).await?;
+                let bytes =
+                    read(self.io, &index, &path, from, usize::try_from(read_bytes).unwrap_or(usize::MAX)).await?;
                 let entries: Vec<IndexEntry> = IndexEntry::decode_all(&bytes).collect();
                 let usable = self.usable_entries(&entries, &times, below, window_bytes);
                 if let Some(entry) = usable.checked_sub(1).and_then(|last| entries.get(last))

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod producer_state;
 pub mod recovery;
 pub mod recovery_point;
+pub mod retention;
 pub mod scan;
 pub mod segment;
 pub mod segment_files;

@@ -24,12 +24,12 @@ pub struct PartitionLog {
     /// By base offset, the active one last; never empty.
     pub(in crate::log) segments: Vec<Segment>,
     pub(in crate::log) epochs: LeaderEpochs,
-    epochs_changed: bool,
+    pub(in crate::log) epochs_changed: bool,
     producers: ProducerStates,
     /// Plans that are neither committed nor failed, or wait for an earlier one; by id.
     in_flight: VecDeque<InFlight>,
     next_plan_id: u64,
-    generation: u32,
+    pub(in crate::log) generation: u32,
     truncating: bool,
     /// Where `written` lies.
     pub(in crate::log) written_at: Place,
@@ -515,7 +515,7 @@ impl PartitionLog {
         self.epochs.end_offset_for(epoch, self.offsets.written)
     }
 
-    fn active(&self) -> &Segment {
+    pub(in crate::log) fn active(&self) -> &Segment {
         self.segments.last().expect("a log has an active segment")
     }
 

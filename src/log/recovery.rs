@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 
 use crate::log::error::RecoveryError;
 use crate::log::index_recovery::{IndexRecovery, ScanStart, SegmentFiles, read};
-use crate::log::layout::{LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionFile, segment_path};
+use crate::log::layout::{
+    DELETED_SUFFIX, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionFile, segment_file_names, segment_path,
+};
 use crate::log::leader_epochs::LeaderEpochs;
 use crate::log::partition_metadata;
 use crate::log::plan::{IndexKind, SegmentId};
@@ -53,6 +55,9 @@ pub struct RecoveredLog {
     pub epochs: LeaderEpochs,
     /// The disk was too full for the epochs' file: it is still to be written.
     pub epochs_unwritten: bool,
+    /// Names of files that go, though nobody waits for it: of segments below the log start, and `.deleted` ones. Some of
+    /// them may not be there.
+    pub leftovers: Vec<String>,
     /// Producers of the scanned tail.
     pub producers: ProducerStates,
     /// The topic id that the folder has; zero where neither it nor the caller knows one.
@@ -147,6 +152,7 @@ impl<'a> Opening<'a> {
             segments: Vec::new(),
             epochs: LeaderEpochs::default(),
             epochs_unwritten: false,
+            leftovers: Vec::new(),
             producers: ProducerStates::default(),
             topic_id: options.topic_id.unwrap_or_default(),
             report: RecoveryReport::default(),
@@ -177,6 +183,9 @@ impl<'a> Opening<'a> {
                 PartitionFile::TimeIndex(segment) => indexes.push((segment, IndexKind::Time, entry.len_bytes)),
                 PartitionFile::LeaderEpochs => opening.has_epochs = true,
                 PartitionFile::Metadata => opening.has_metadata = true,
+                PartitionFile::Leftover if entry.name.ends_with(DELETED_SUFFIX) => {
+                    opening.log.leftovers.push(entry.name);
+                }
                 PartitionFile::Leftover => {
                     let path = folder.join(&entry.name);
                     io.remove_file(&path).await.map_err(at_path(&path))?;
@@ -237,7 +246,7 @@ impl<'a> Opening<'a> {
     /// An empty folder: a new partition, or a crash came before its first segment was made.
     async fn make_first_segment(&mut self) -> Result<(), RecoveryError> {
         let segment = SegmentId(self.options.log_start);
-        if self.options.recovery_point > self.options.log_start {
+        if self.lacks_durable(segment.0) {
             return Err(self.damaged(segment_path(self.folder, segment), 0));
         }
         make_segment(self.io, self.folder, segment).await?;
@@ -258,6 +267,12 @@ impl<'a> Opening<'a> {
         {
             self.empty.retain(|id| *id != only.id);
             files.push(only);
+        }
+        // What lies below the log start was on its way out when a crash came, and some of it may be gone already: a hole
+        // there says nothing of what follows.
+        let below = files.windows(2).take_while(|pair| pair[1].id.0 <= self.options.log_start).count();
+        for segment in files.drain(..below) {
+            self.log.leftovers.extend(segment_file_names(segment.id));
         }
         let mut next_offset = files.first().map_or(self.options.log_start, |first| first.id.0);
         for (at, segment) in files.iter().copied().enumerate() {
@@ -288,7 +303,7 @@ impl<'a> Opening<'a> {
             let overlaps = next_base.is_some_and(|base| base < end.next_offset);
             if overlaps
                 && let Some(next) = files.get(at + 1)
-                && (self.options.clean || end.next_offset < self.options.recovery_point)
+                && (self.options.clean || self.lacks_durable(end.next_offset))
             {
                 return Err(self.damaged(segment_path(self.folder, next.id), 0));
             }
@@ -296,7 +311,7 @@ impl<'a> Opening<'a> {
             // written behind a lost one go with it. Below, a gap is compaction's.
             let is_gap = !self.options.clean
                 && next_base.is_some_and(|base| base > end.next_offset && base > self.options.recovery_point);
-            if is_gap && end.next_offset < self.options.recovery_point {
+            if is_gap && self.lacks_durable(end.next_offset) {
                 return Err(self.damaged(segment_path(self.folder, id), end.valid_bytes));
             }
             if end.damage.is_some() || overlaps || is_gap {
@@ -307,7 +322,7 @@ impl<'a> Opening<'a> {
         self.log.log_end = next_offset;
         match files.last() {
             // All segments were trusted up to the last, which never is.
-            Some(last) if next_offset < self.options.recovery_point => {
+            Some(last) if self.lacks_durable(next_offset) => {
                 Err(self.damaged(segment_path(self.folder, last.id), last.log_bytes))
             }
             _ => Ok(()),
@@ -319,7 +334,7 @@ impl<'a> Opening<'a> {
         let Some((torn, later)) = files.split_first() else { return Ok(()) };
         let path = segment_path(self.folder, torn.id);
         assert!(!self.options.clean, "a clean stop leaves nothing to be cut");
-        assert!(end.next_offset >= self.options.recovery_point, "durable records are never cut");
+        assert!(!self.lacks_durable(end.next_offset), "durable records are never cut");
         for segment in later.iter().rev() {
             remove_segment(self.io, self.folder, segment.id).await?;
             self.log.report.cut_bytes += segment.log_bytes;
@@ -390,15 +405,22 @@ impl<'a> Opening<'a> {
         while position_bytes < log_bytes {
             let piece = usize::try_from(log_bytes - position_bytes).unwrap_or(usize::MAX).min(SCAN_PIECE_BYTES);
             let bytes = read(self.io, &log, &path, position_bytes, piece).await?;
-            position_bytes += bytes.len() as u64;
-            if bytes.is_empty() || !scan.feed(&bytes, &mut each) {
+            let goes_on = !bytes.is_empty() && scan.feed(&bytes, &mut each);
+            let (from, len_bytes) = (position_bytes, bytes.len() as u64);
+            if !self.options.clean && scan.next_offset() > self.options.recovery_point {
+                // A sync of the last run may have failed: then the page cache shows what the disk does not have, counts it
+                // as clean, and the sync below would do nothing. Written again, it is dirty again.
+                log.write_at(bytes, from).await.0.map_err(at_path(&path))?;
+            }
+            position_bytes += len_bytes;
+            if !goes_on {
                 break;
             }
             self.io.yield_now().await;
         }
         self.log.report.scanned_bytes += position_bytes - start.position_bytes;
         let end = scan.finish();
-        if end.damage.is_some() && (durable || self.options.clean || end.next_offset < self.options.recovery_point) {
+        if end.damage.is_some() && (durable || self.options.clean || self.lacks_durable(end.next_offset)) {
             return Err(self.damaged(path, end.valid_bytes));
         }
         assert_eq!(segment.size_bytes(), end.valid_bytes, "each whole batch has its place");
@@ -417,8 +439,11 @@ impl<'a> Opening<'a> {
             remove_segment(self.io, self.folder, segment).await?;
             self.folder_changed = true;
         }
+        if self.log.log_end < self.options.log_start {
+            self.start_anew().await?;
+        }
         let first = self.log.segments.first().map_or(self.log.log_end, Segment::base_offset);
-        self.log.log_start = self.options.log_start.max(first).min(self.log.log_end);
+        self.log.log_start = self.options.log_start.max(first);
         self.log.epochs.truncate_from_end(self.log.log_end);
         self.log.epochs.truncate_from_start(self.log.log_start);
         if !self.has_epochs || self.log.epochs != self.epochs_on_disk {
@@ -432,8 +457,24 @@ impl<'a> Opening<'a> {
             self.io.sync_dir(self.folder).await.map_err(at_path(self.folder))?;
         }
         assert!(!self.log.segments.is_empty(), "an opened log has an active segment");
-        assert!(self.log.log_end >= self.options.recovery_point, "durable records are missing");
+        assert!(!self.lacks_durable(self.log.log_end), "durable records are missing");
         Ok(self.log)
+    }
+
+    /// All records were deleted, and the crash took the end of them with it: the log begins at its start, as in Kafka.
+    /// Offsets below were given to records once and are not given again.
+    async fn start_anew(&mut self) -> Result<(), RecoveryError> {
+        for segment in std::mem::take(&mut self.log.segments) {
+            remove_segment(self.io, self.folder, segment.id()).await?;
+            self.log.report.cut_bytes += segment.size_bytes();
+        }
+        (self.log.epochs, self.log.producers) = Default::default();
+        self.make_first_segment().await
+    }
+
+    /// True where records that were durable once, and were not deleted since, should follow `end`.
+    fn lacks_durable(&self, end: Offset) -> bool {
+        end < self.options.recovery_point && self.options.log_start < self.options.recovery_point
     }
 
     fn damaged(&self, path: PathBuf, position_bytes: u64) -> RecoveryError {

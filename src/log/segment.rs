@@ -218,7 +218,8 @@ mod tests {
             (1, 100, 8 + full, true),
         ];
         for (size_bytes, len_bytes, offset, rolls) in cases {
-            let mut segment = Segment::opened(SegmentId(base), size_bytes, OffsetIndex::default(), TimeIndex::default());
+            let mut segment =
+                Segment::opened(SegmentId(base), size_bytes, OffsetIndex::default(), TimeIndex::default());
             let batch = incoming(len_bytes, offset, 0);
             assert_eq!(segment.should_roll(&batch, &limits, 0), rolls, "{size_bytes} bytes, {batch:?}");
         }
@@ -261,7 +262,10 @@ mod tests {
             assert_eq!(offset, entries + 1, "times rise by {step_ms}");
             segment.complete_time_index();
             assert!(segment.time_index().entry_count() <= 4);
-            assert_eq!(segment.time_index().last().map(|last| last.timestamp), segment.max_timestamp().map(|max| max.0));
+            assert_eq!(
+                segment.time_index().last().map(|last| last.timestamp),
+                segment.max_timestamp().map(|max| max.0)
+            );
         }
     }
 }

@@ -5,7 +5,9 @@
 use std::path::Path;
 
 use crate::log::error::RecoveryError;
-use crate::log::layout::{LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_index_path, segment_path, time_index_path};
+use crate::log::layout::{
+    LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_index_path, segment_path, time_index_path,
+};
 use crate::log::partition_metadata;
 use crate::log::plan::{RollPlan, SegmentId, Truncate};
 use crate::record::offset::TopicId;

@@ -75,11 +75,24 @@ enum State {
     /// A segment is to be chosen.
     Choose,
     /// The greatest entry at or below the target is among these of the time index.
-    Times { segment: SegmentId, low: Bound, high: Bound, asked: (u32, u32), tries: u32 },
+    Times {
+        segment: SegmentId,
+        low: Bound,
+        high: Bound,
+        asked: (u32, u32),
+        tries: u32,
+    },
     /// The place in the log of an entry is to be found; `None`: none is at or below the target.
-    Place { segment: SegmentId, entry: Option<TimeIndexEntry> },
+    Place {
+        segment: SegmentId,
+        entry: Option<TimeIndexEntry>,
+    },
     /// The offset index is searched for it.
-    Index { segment: SegmentId, entry: Option<TimeIndexEntry>, lookup: Box<Lookup> },
+    Index {
+        segment: SegmentId,
+        entry: Option<TimeIndexEntry>,
+        lookup: Box<Lookup>,
+    },
     /// Headers are walked.
     Scan(Scan),
     Found(TimedBatch),

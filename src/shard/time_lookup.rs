@@ -106,8 +106,7 @@ async fn search_batch(
     batch: &TimedBatch,
     target: TimestampMs,
 ) -> Result<Option<TimedRecord>, ReadFailure> {
-    let damaged =
-        ReadError::Damaged { segment: batch.segment.base_offset(), position_bytes: batch.position_bytes };
+    let damaged = ReadError::Damaged { segment: batch.segment.base_offset(), position_bytes: batch.position_bytes };
     let mut search = RecordSearch::new(&batch.header, target, batch.from).map_err(|_| damaged)?;
     let end = batch.position_bytes + u64::from(batch.header.len_bytes);
     let mut position_bytes = batch.position_bytes + HEADER_BYTES as u64;
