@@ -315,7 +315,7 @@ impl Scan {
             return false;
         }
         self.claimed = None;
-        header.last_offset() != offset || header.max_timestamp != claimed.timestamp
+        header.base_offset > offset || header.max_timestamp != claimed.timestamp
     }
 
     /// The indexes are only a help: without them the segment is walked from its beginning.

@@ -322,7 +322,9 @@ async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<bool>
     let writes = partition.log().borrow_mut().take_all_index_writes();
     shard.write_index(partition, writes).await?;
     shard.write_epochs(partition).await?;
-    Ok(true)
+    // An index that could not be completed earlier ends too soon: the next start makes it anew.
+    let is_complete = partition.log().borrow().recovery_point_max().is_none();
+    Ok(is_complete)
 }
 
 impl Shard {
@@ -346,6 +348,14 @@ impl Shard {
 
     /// Writes entries of indexes. They are derived: an error costs time at the next start, no records.
     pub(in crate::shard) async fn write_index(&self, partition: &Partition, writes: Vec<IndexWrite>) -> io::Result<()> {
+        // Counts as a write: whoever closes the folder waits for it.
+        partition.begin_write();
+        let written = self.write_entries(partition, writes).await;
+        partition.end_write(self.io());
+        written
+    }
+
+    async fn write_entries(&self, partition: &Partition, writes: Vec<IndexWrite>) -> io::Result<()> {
         for write in writes {
             if !partition.has_segment(write.segment) {
                 continue;
