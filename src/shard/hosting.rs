@@ -25,7 +25,6 @@ use crate::shard::checkpoints;
 use crate::shard::core::{OpenFailure, Shard};
 use crate::shard::durability::sync_from_recovery_point;
 use crate::shard::files::FileKind;
-use crate::shard::options::DataDir;
 use crate::shard::partition::Partition;
 use crate::shard::topic_limits::Durability;
 use crate::shard::topic_limits::TopicLimits;
