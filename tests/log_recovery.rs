@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use alluvium::log::error::RecoveryError;
-use alluvium::log::layout::{offset_index_path, segment_path};
+use alluvium::log::layout::{offset_index_path, segment_path, time_index_path};
 use alluvium::log::leader_epochs::LeaderEpochs;
 use alluvium::log::lookup::LookupStep;
 use alluvium::log::partition_log::{LogConfig, PartitionLog};
-use alluvium::log::plan::{Append, ReadBound, SegmentId};
+use alluvium::log::plan::{Append, IndexKind, ReadBound, SegmentId};
 use alluvium::log::recovery::{RecoveredLog, RecoveryOptions, create_partition, open_partition};
 use alluvium::log::segment_files::{roll_files, write_epochs};
 use alluvium::record::batch::batch_len_bytes;
@@ -111,7 +111,10 @@ fn seed(disk: &Disk, count: usize) -> Vec<SegmentId> {
             log.commit_append(&plan);
         }
         for write in log.take_all_index_writes() {
-            let path = offset_index_path(&folder(), write.segment);
+            let path = match write.kind {
+                IndexKind::Offset => offset_index_path(&folder(), write.segment),
+                IndexKind::Time => time_index_path(&folder(), write.segment),
+            };
             let index = io.open(&path, OpenHow::ReadWriteOrCreate).await.expect("room");
             index.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0.expect("room");
         }

@@ -95,7 +95,7 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
     match context.api_key {
         ApiKey::Produce => produce::handle(&api, &connection, &context, body).await,
         ApiKey::Fetch => fetch::handle(&api, &context, &body).await,
-        ApiKey::ListOffsets => list_offsets::handle(api.shard(), &context, &body),
+        ApiKey::ListOffsets => list_offsets::handle(api.shard(), &context, &body).await,
         ApiKey::Metadata => metadata::handle(api.shard(), &context, &body).await,
         ApiKey::FindCoordinator => coordinator::handle(&context, &body),
         ApiKey::ApiVersions

@@ -13,7 +13,7 @@ use crate::wire::reader::Reader;
 pub const SERVED: &[ServedRange] = &[
     served(ApiKey::Produce, 3, 13),
     served(ApiKey::Fetch, 4, 18),
-    served(ApiKey::ListOffsets, 1, 7),
+    served(ApiKey::ListOffsets, 1, 11),
     served(ApiKey::Metadata, 0, 13),
     served(ApiKey::FindCoordinator, 0, 6),
     served(ApiKey::ApiVersions, 0, 4),

@@ -185,12 +185,6 @@ impl BrokerConfig {
         u64::try_from(self.integer("queued.max.request.bytes")).ok().filter(|bytes| *bytes > 0)
     }
 
-    /// `log.retention.check.interval.ms`.
-    #[must_use]
-    pub fn log_retention_check_interval_ms(&self) -> u64 {
-        u64::try_from(self.integer("log.retention.check.interval.ms")).unwrap_or(1)
-    }
-
     /// What was set, by name.
     pub fn settings(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.set.iter().map(|(name, value)| (*name, value.as_str()))

@@ -139,6 +139,11 @@ pub fn segment_file_names(segment: SegmentId) -> [String; 5] {
     ["index", "timeindex", "txnindex", "snapshot", "log"].map(|extension| format!("{:020}.{extension}", segment.0.0))
 }
 
+/// The time index of a segment.
+pub fn time_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
+    file_path(folder, segment, "timeindex")
+}
+
 fn file_path(folder: &Path, segment: SegmentId, extension: &str) -> PathBuf {
     folder.join(format!("{:020}.{extension}", segment.0.0))
 }

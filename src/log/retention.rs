@@ -178,13 +178,15 @@ mod tests {
     use crate::log::plan::ReadBound;
     use crate::log::producer_state::ProducerStates;
     use crate::log::recovery::{RecoveredLog, RecoveryReport};
+    use crate::log::time_index::{TimeIndex, TimeIndexEntry};
     use crate::record::offset::{LeaderEpoch, TimestampMs, TopicId};
 
     /// Segments of (base offset, bytes, newest timestamp), the last one active, up to `log_end`.
     fn log(segments: &[(i64, u64, Option<i64>)], log_start: i64, log_end: i64) -> PartitionLog {
         let segments = segments.iter().map(|(base, size_bytes, newest)| {
-            let newest = newest.map(|ms| (TimestampMs(ms), Offset(*base)));
-            Segment::opened(SegmentId(Offset(*base)), *size_bytes, OffsetIndex::default(), None, newest)
+            let newest = newest.map(|ms| TimeIndexEntry { timestamp: TimestampMs(ms), relative_offset: 0 });
+            let time_index = TimeIndex::opened(u32::from(newest.is_some()), newest);
+            Segment::opened(SegmentId(Offset(*base)), *size_bytes, OffsetIndex::default(), time_index)
         });
         let recovered = RecoveredLog {
             log_start: Offset(log_start),

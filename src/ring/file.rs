@@ -1,6 +1,7 @@
 //! Files of the real ring: small reads and writes at once, the rest through the ring.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use crate::ring::buffer::Buffer;
@@ -23,6 +24,10 @@ pub struct UringFile {
 impl UringFile {
     pub(in crate::ring) fn new(io: Io, ring: Rc<Ring>, descriptor: Rc<Descriptor>) -> Self {
         Self { io, ring, descriptor }
+    }
+
+    pub(in crate::ring) fn duplicate(&self) -> io::Result<OwnedFd> {
+        syscall::duplicate(self.descriptor.fd())
     }
 
     pub(in crate::ring) fn descriptor(&self) -> &Rc<Descriptor> {

@@ -159,7 +159,7 @@ async fn write_recovery_points(shard: &Rc<Shard>) {
     for dir in &shard.options().data_dirs {
         let mut points = CorePoints::new();
         for partition in shard.partitions().iter().filter(|partition| partition.folder().parent() == Some(&dir.path)) {
-            points.insert(partition.id(), (partition.topic().to_owned(), partition.recovery_point()));
+            points.insert(partition.id(), (partition.topic().to_owned(), partition.checkpointed_recovery_point()));
         }
         let path = dir.path.join(format!("{CORE_RECOVERY_POINTS}{}", shard.core_index()));
         if let Err(error) = replace_file(shard.io(), &path, core_checkpoint::to_text(&points).into_bytes()).await {

@@ -19,6 +19,9 @@ pub enum AppendFailure {
     /// The partition is offline: a disk failed, or its log is damaged.
     #[error("the partition is offline; see the server's log for the reason")]
     Offline,
+    /// The server stops, and the partition is closed.
+    #[error("the server is stopping")]
+    Stopping,
 }
 
 /// Records that were not deleted: nothing has changed.

@@ -16,6 +16,7 @@ use crate::control::topic::Topic;
 use crate::log::error::RecoveryError;
 use crate::log::layout;
 use crate::log::partition_log::PartitionLog;
+use crate::log::plan::{IndexKind, IndexWrite};
 use crate::log::recovery::{self, RecoveryOptions};
 use crate::log::segment_files;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
@@ -152,7 +153,8 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
             // While files below the log start are there, only its checkpoint says that they do not count.
             let is_tidy = !recovered.leftovers.iter().any(|name| name.ends_with(".log"));
             let first_base = recovered.segments.first().filter(|_| is_tidy).map(|first| first.base_offset());
-            let log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch));
+            let log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch))
+                .with_roll_seed(shard.io().random_u64());
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
             partition.set_first_base_on_disk(first_base.unwrap_or(Offset(0)));
@@ -250,6 +252,7 @@ pub enum Closed {
 
 /// Makes all of every partition durable and complete on disk, for a clean stop.
 pub async fn close_all(shard: &Rc<Shard>) -> Closed {
+    shard.begin_closing();
     let partitions: VecDeque<Rc<Partition>> = shard.partitions().into();
     let shard_of_jobs = shard.clone();
     let closed = Rc::new(Cell::new(Closed::Cleanly));
@@ -306,20 +309,26 @@ impl Shard {
     }
 
     /// Writes entries of indexes. They are derived: an error costs time at the next start, no records.
-    pub(in crate::shard) async fn write_index(
-        &self,
-        partition: &Partition,
-        writes: Vec<crate::log::plan::IndexWrite>,
-    ) -> io::Result<()> {
+    pub(in crate::shard) async fn write_index(&self, partition: &Partition, writes: Vec<IndexWrite>) -> io::Result<()> {
         for write in writes {
             if !partition.has_segment(write.segment) {
                 continue;
             }
-            let file = self
-                .files()
-                .open(self.io(), partition.folder(), partition.id(), write.segment, FileKind::OffsetIndex)
-                .await?;
-            file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
+            let kind = match write.kind {
+                IndexKind::Offset => FileKind::OffsetIndex,
+                IndexKind::Time => FileKind::TimeIndex,
+            };
+            let file = self.files().open(self.io(), partition.folder(), partition.id(), write.segment, kind).await?;
+            if !write.bytes.is_empty() {
+                file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
+            }
+            if write.completes {
+                file.sync_data().await?;
+                // The offset index comes second: both are complete then.
+                if write.kind == IndexKind::Offset {
+                    partition.log().borrow_mut().index_completed(write.segment);
+                }
+            }
         }
         Ok(())
     }

@@ -14,7 +14,9 @@ use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
 use crate::shard::exclusive::Exclusive;
+use crate::shard::lane::Lane;
 use crate::shard::topic_limits::{Durability, TopicLimits};
+use crate::shard::watch::Seen;
 
 /// A partition that this core leads. No borrow of `log` lives across an await.
 pub struct Partition {
@@ -36,6 +38,8 @@ pub struct Partition {
     truncations: RefCell<VecDeque<(u64, Offset)>>,
     /// Polled when no write is under way.
     drained: WaitList,
+    /// Appends that came over the mailbox stand here until they have their offsets.
+    forwarded: Rc<Lane>,
     /// Writes and rolls that were begun and have not ended.
     writes_under_way: Cell<u32>,
     /// A sync by `flush.ms` is to come.
@@ -65,6 +69,7 @@ impl Partition {
             closed_for_appends: Cell::new(false),
             truncations: RefCell::new(VecDeque::new()),
             drained: WaitList::default(),
+            forwarded: Rc::default(),
             writes_under_way: Cell::new(0),
             flush_timer_set: Cell::new(false),
             log_start_durable: Cell::new(Offset(0)),
@@ -112,6 +117,12 @@ impl Partition {
     /// All below is on stable storage.
     pub fn recovery_point(&self) -> Offset {
         self.recovery_point.get()
+    }
+
+    /// The recovery point that a checkpoint may say: below it the indexes of sealed segments are durable as well.
+    pub(in crate::shard) fn checkpointed_recovery_point(&self) -> Offset {
+        let at_most = self.log.borrow().recovery_point_max();
+        at_most.map_or(self.recovery_point.get(), |at_most| at_most.min(self.recovery_point.get()))
     }
 
     /// Moves the recovery point; it never goes back.
@@ -235,6 +246,17 @@ impl Partition {
     /// True where a truncation after the `seen`-th took `offset` away.
     pub(in crate::shard) fn was_truncated_since(&self, seen: u64, offset: Offset) -> bool {
         self.truncations.borrow().iter().any(|(number, end)| *number > seen && *end <= offset)
+    }
+
+    /// What a reader sees of it now.
+    pub fn seen(&self) -> Seen {
+        let offsets = self.log.borrow().offsets();
+        Seen { high_watermark: offsets.high_watermark, log_start: offsets.log_start }
+    }
+
+    /// Where appends of other cores' connections keep their order.
+    pub fn forwarded(&self) -> &Rc<Lane> {
+        &self.forwarded
     }
 
     /// The high watermark now.

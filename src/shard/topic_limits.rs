@@ -45,6 +45,8 @@ impl TopicLimits {
                 segment_bytes: config.segment_bytes,
                 index_interval_bytes: config.index_interval_bytes,
                 segment_index_bytes: config.segment_index_bytes,
+                segment_ms: config.segment_ms,
+                segment_jitter_ms: config.segment_jitter_ms,
                 log_append_time,
             },
             append: AppendLimits {

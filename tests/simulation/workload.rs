@@ -12,7 +12,7 @@ use crate::client::{CallError, Connection, Fetched, TopicView};
 use crate::ledger::{Ledger, TopicState, count};
 use crate::oracle::Contents;
 use crate::producer::{self, ProducerKind};
-use crate::server::{CORE_COUNT, Server, core_of};
+use crate::server::{Server, core_of};
 
 /// What every client has: its core, what it promises to remember, and randomness of its own.
 pub(crate) struct Client {
@@ -30,6 +30,8 @@ pub(crate) struct WorkloadOptions {
     pub(crate) topic_count: usize,
     /// Batches of one producer.
     pub(crate) batches_max: u32,
+    /// Brokers that clients see.
+    pub(crate) broker_count: usize,
 }
 
 impl Client {
@@ -44,7 +46,7 @@ impl Client {
     }
 
     pub(crate) async fn connect_to_any(&self) -> Result<Connection, CallError> {
-        Connection::open(&self.io, Server::address(self.random.index(CORE_COUNT))).await
+        Connection::open(&self.io, Server::address(self.random.index(self.options.broker_count))).await
     }
 
     /// A connection to the leader of a partition, as some core's Metadata has it.
@@ -281,7 +283,7 @@ impl FollowedTo {
 
 /// Looks at all that is there, when all other clients have ended. Every core agrees, every partition is complete.
 pub(crate) async fn check_all(client: &Client) -> Result<(), CallError> {
-    for core in 0..CORE_COUNT {
+    for core in 0..client.options.broker_count {
         let topics = Connection::open(&client.io, Server::address(core)).await?.metadata().await?;
         client.ledger.check_topics(core, &topics);
     }

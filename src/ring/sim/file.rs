@@ -134,6 +134,12 @@ impl SimFile {
         Self { open: Rc::new(OpenFile { io, world, core, node, path, is_writable }) }
     }
 
+    /// The same open file, as another core has it.
+    pub(in crate::ring::sim) fn adopted(&self, io: Io, core: Rc<CoreState>) -> Self {
+        let OpenFile { world, node, path, is_writable, .. } = &*self.open;
+        Self::new(io, world.clone(), core, node.clone(), path.clone(), *is_writable)
+    }
+
     pub(in crate::ring::sim) fn node(&self) -> &FileNode {
         &self.open.node
     }

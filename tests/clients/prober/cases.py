@@ -13,7 +13,9 @@ import topics
 import produce
 import fetch
 import delete_records
+import list_offsets
 import idempotence
+import offsets
 import versions
 
 if __name__ == "__main__":
