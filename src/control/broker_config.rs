@@ -119,6 +119,12 @@ impl BrokerConfig {
         self.flag("delete.topic.enable")
     }
 
+    /// `log.retention.check.interval.ms`.
+    #[must_use]
+    pub fn log_retention_check_interval_ms(&self) -> u64 {
+        u64::try_from(self.integer("log.retention.check.interval.ms")).unwrap_or(u64::MAX)
+    }
+
     /// `log.initial.task.delay.ms`: before the first look for what is to be deleted.
     #[must_use]
     pub fn log_initial_task_delay_ms(&self) -> u64 {
