@@ -160,6 +160,9 @@ impl PartitionLog {
         let first = SegmentId(removal.next_base);
         self.newest.retain(|hint| hint.segment >= first);
         self.hints.retain(|hint| hint.segment >= first);
+        if self.high_watermark_at.segment < first {
+            self.readable_max_timestamp = None;
+        }
         // The end of what went is the beginning of what stays.
         for place in [&mut self.written_at, &mut self.high_watermark_at] {
             if place.segment < first {
