@@ -8,6 +8,7 @@ use tracing_subscriber::EnvFilter;
 use super::address::Address;
 use super::byte_size;
 use super::cores::CoresWanted;
+use super::dump_args::DumpArgs;
 use crate::record::compression::Compression;
 use crate::ring::ring_mask::RingMask;
 
@@ -27,6 +28,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Make, list, describe and delete topics of a running server.
     Topic(TopicArgs),
+    /// Print what is in files of a data directory, and whether they are whole.
+    Dump(DumpArgs),
     /// Load a running server (this one or Apache Kafka) and measure it.
     Bench(BenchArgs),
 }

@@ -19,7 +19,8 @@ pub(in crate::record) struct Decompressor {
     records: RecordStream,
 }
 
-enum Codec {
+/// One codec at work, without a look at what comes out.
+pub(in crate::record) enum Codec {
     Gzip(Box<flate2::write::MultiGzDecoder<Vec<u8>>>),
     Snappy(Snappy),
     Lz4(Lz4),
@@ -27,13 +28,13 @@ enum Codec {
 }
 
 #[derive(Default)]
-struct Snappy {
+pub(in crate::record) struct Snappy {
     framed: Option<bool>,
     output: Vec<u8>,
 }
 
 #[derive(Default)]
-struct Lz4 {
+pub(in crate::record) struct Lz4 {
     frame: Option<Lz4Frame>,
     ended: bool,
     output: Vec<u8>,
@@ -47,17 +48,7 @@ struct Lz4Frame {
 
 impl Decompressor {
     pub(in crate::record) fn new(codec: Compression) -> Result<Self, BatchError> {
-        let codec = match codec {
-            Compression::None => return Err(BatchError::Undecodable),
-            Compression::Gzip => Codec::Gzip(Box::new(flate2::write::MultiGzDecoder::new(Vec::new()))),
-            Compression::Snappy => Codec::Snappy(Snappy::default()),
-            Compression::Lz4 => Codec::Lz4(Lz4::default()),
-            Compression::Zstd => {
-                let decoder = zstd::stream::raw::Decoder::new().map_err(|_| BatchError::Undecodable)?;
-                Codec::Zstd { decoder, output: vec![0; ZSTD_OUTPUT_BYTES], frame_left: false }
-            }
-        };
-        Ok(Self { codec, records: RecordStream::default() })
+        Ok(Self { codec: Codec::new(codec)?, records: RecordStream::default() })
     }
 
     /// Decompresses one piece from the front of `bytes`, which is all the rest of the batch. Says how many bytes it
@@ -67,51 +58,74 @@ impl Decompressor {
         bytes: &[u8],
         tally: &mut RecordTally,
     ) -> Result<(usize, usize), BatchError> {
-        match &mut self.codec {
-            Codec::Gzip(decoder) => {
-                let piece = &bytes[..bytes.len().min(GZIP_PIECE_BYTES)];
-                decoder.write_all(piece).map_err(|_| BatchError::Undecodable)?;
-                decoder.flush().map_err(|_| BatchError::Undecodable)?;
-                let output = decoder.get_mut();
-                let made_bytes = output.len();
-                self.records.feed(output, tally)?;
-                output.clear();
-                Ok((piece.len(), made_bytes))
-            }
-            Codec::Snappy(snappy) => {
-                let used_bytes = snappy.step(bytes).ok_or(BatchError::Undecodable)?;
-                self.records.feed(&snappy.output, tally)?;
-                Ok((used_bytes, snappy.output.len()))
-            }
-            Codec::Lz4(lz4) => {
-                let used_bytes = lz4.step(bytes).ok_or(BatchError::Undecodable)?;
-                self.records.feed(&lz4.output, tally)?;
-                Ok((used_bytes, lz4.output.len()))
-            }
-            Codec::Zstd { decoder, output, frame_left } => {
-                let status = decoder.run_on_buffers(bytes, output).map_err(|_| BatchError::Undecodable)?;
-                if status.bytes_read > 0 || status.bytes_written > 0 {
-                    *frame_left = status.remaining != 0;
-                }
-                self.records.feed(&output[..status.bytes_written], tally)?;
-                Ok((status.bytes_read, status.bytes_written))
-            }
-        }
+        let (used_bytes, output) = self.codec.step(bytes)?;
+        self.records.feed(output, tally)?;
+        Ok((used_bytes, output.len()))
     }
 
     /// No bytes are left.
     pub(in crate::record) fn finish(&mut self, tally: &mut RecordTally) -> Result<(), BatchError> {
-        match &mut self.codec {
-            Codec::Gzip(decoder) => {
-                decoder.try_finish().map_err(|_| BatchError::Undecodable)?;
-                self.records.feed(decoder.get_ref(), tally)?;
-            }
-            Codec::Snappy(_) => {}
-            Codec::Lz4(lz4) if lz4.ended => {}
-            Codec::Zstd { frame_left: false, .. } => {}
-            Codec::Lz4(_) | Codec::Zstd { .. } => return Err(BatchError::Undecodable),
-        }
+        self.records.feed(self.codec.finish()?, tally)?;
         self.records.finish(tally)
+    }
+}
+
+impl Codec {
+    /// `Undecodable` for `None`: there is nothing to undo.
+    pub(in crate::record) fn new(codec: Compression) -> Result<Self, BatchError> {
+        Ok(match codec {
+            Compression::None => return Err(BatchError::Undecodable),
+            Compression::Gzip => Self::Gzip(Box::new(flate2::write::MultiGzDecoder::new(Vec::new()))),
+            Compression::Snappy => Self::Snappy(Snappy::default()),
+            Compression::Lz4 => Self::Lz4(Lz4::default()),
+            Compression::Zstd => {
+                let decoder = zstd::stream::raw::Decoder::new().map_err(|_| BatchError::Undecodable)?;
+                Self::Zstd { decoder, output: vec![0; ZSTD_OUTPUT_BYTES], frame_left: false }
+            }
+        })
+    }
+
+    /// Decompresses one piece from the front of `bytes`, which is all the rest of the batch: how many bytes it took, and
+    /// what they made. Neither at the end of the stream.
+    pub(in crate::record) fn step(&mut self, bytes: &[u8]) -> Result<(usize, &[u8]), BatchError> {
+        match self {
+            Self::Gzip(decoder) => {
+                decoder.get_mut().clear();
+                let piece = &bytes[..bytes.len().min(GZIP_PIECE_BYTES)];
+                decoder.write_all(piece).map_err(|_| BatchError::Undecodable)?;
+                decoder.flush().map_err(|_| BatchError::Undecodable)?;
+                Ok((piece.len(), decoder.get_ref()))
+            }
+            Self::Snappy(snappy) => {
+                let used_bytes = snappy.step(bytes).ok_or(BatchError::Undecodable)?;
+                Ok((used_bytes, &snappy.output))
+            }
+            Self::Lz4(lz4) => {
+                let used_bytes = lz4.step(bytes).ok_or(BatchError::Undecodable)?;
+                Ok((used_bytes, &lz4.output))
+            }
+            Self::Zstd { decoder, output, frame_left } => {
+                let status = decoder.run_on_buffers(bytes, output).map_err(|_| BatchError::Undecodable)?;
+                if status.bytes_read > 0 || status.bytes_written > 0 {
+                    *frame_left = status.remaining != 0;
+                }
+                Ok((status.bytes_read, output.get(..status.bytes_written).unwrap_or_default()))
+            }
+        }
+    }
+
+    /// No bytes are left: what was still held back.
+    pub(in crate::record) fn finish(&mut self) -> Result<&[u8], BatchError> {
+        match self {
+            Self::Gzip(decoder) => {
+                decoder.get_mut().clear();
+                decoder.try_finish().map_err(|_| BatchError::Undecodable)?;
+                Ok(decoder.get_ref())
+            }
+            Self::Snappy(_) | Self::Zstd { frame_left: false, .. } => Ok(&[]),
+            Self::Lz4(lz4) if lz4.ended => Ok(&[]),
+            Self::Lz4(_) | Self::Zstd { .. } => Err(BatchError::Undecodable),
+        }
     }
 }
 
