@@ -9,6 +9,7 @@ use crate::record::compression::Compression;
 use crate::record::decompress::Decompressor;
 use crate::record::offset::{LeaderEpoch, ProducerId, TimestampMs};
 use crate::record::record_fields::sketch_record;
+use crate::record::record_stream::RecordStream;
 use crate::record::record_tally::{AppendLimits, RecordTally};
 
 /// What an append needs to know of a batch that passed all checks.
@@ -102,7 +103,7 @@ pub struct DeepCheck {
 enum Stage {
     Crc { digest: Crc32c, at: usize },
     Records { at: usize },
-    Compressed { decompressor: Box<Decompressor>, at: usize },
+    Compressed { decompressor: Box<Decompressor>, records: RecordStream, at: usize },
 }
 
 impl DeepCheck {
@@ -178,14 +179,17 @@ impl DeepCheck {
                     }
                     return self.finish();
                 }
-                Stage::Compressed { decompressor, at } => {
-                    let (used_bytes, made_bytes) = decompressor.step(&batch[*at..], &mut self.tally)?;
+                Stage::Compressed { decompressor, records, at } => {
+                    let tally = &mut self.tally;
+                    let mut sink = |bytes: &[u8]| records.feed(bytes, tally);
+                    let (used_bytes, made_bytes) = decompressor.step(&batch[*at..], &mut sink)?;
                     *at += used_bytes;
                     if made_bytes == 0 && used_bytes == 0 && *at < batch.len() {
                         return Err(BatchError::Undecodable);
                     }
                     if made_bytes == 0 && *at >= batch.len() {
-                        decompressor.finish(&mut self.tally)?;
+                        decompressor.finish(&mut sink)?;
+                        records.finish(&self.tally)?;
                         return self.finish();
                     }
                     budget_bytes = budget_bytes.saturating_sub(made_bytes.max(used_bytes));
@@ -215,7 +219,11 @@ impl DeepCheck {
         }
         Ok(match compression {
             Compression::None => Stage::Records { at: HEADER_BYTES },
-            codec => Stage::Compressed { decompressor: Box::new(Decompressor::new(codec)?), at: HEADER_BYTES },
+            codec => Stage::Compressed {
+                decompressor: Box::new(Decompressor::new(codec)?),
+                records: RecordStream::default(),
+                at: HEADER_BYTES,
+            },
         })
     }
 

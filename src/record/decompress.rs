@@ -1,4 +1,4 @@
-//! Decompression in bounded memory, piece by piece, into the check of records.
+//! Decompression in bounded memory, piece by piece, into a check or another codec.
 //!
 //! Memory for one batch: gzip 32 KiB and 1 MiB of output, snappy one block (at most `SNAPPY_BLOCK_BYTES_MAX`), lz4 one
 //! block (at most 4 MiB, by its format), zstd the window that the frame asks for (at most 128 MiB, the default limit of
@@ -10,17 +10,13 @@ use zstd::stream::raw::Operation;
 
 use crate::record::batch_error::BatchError;
 use crate::record::compression::Compression;
-use crate::record::record_stream::RecordStream;
-use crate::record::record_tally::RecordTally;
 
-/// The records of a compressed batch on their way into the check.
+/// The records of a compressed batch on their way to a sink, which may refuse them.
 pub(in crate::record) struct Decompressor {
     codec: Codec,
-    records: RecordStream,
 }
 
-/// One codec at work, without a look at what comes out.
-pub(in crate::record) enum Codec {
+enum Codec {
     Gzip(Box<flate2::write::MultiGzDecoder<Vec<u8>>>),
     Snappy(Snappy),
     Lz4(Lz4),
@@ -28,13 +24,13 @@ pub(in crate::record) enum Codec {
 }
 
 #[derive(Default)]
-pub(in crate::record) struct Snappy {
+struct Snappy {
     framed: Option<bool>,
     output: Vec<u8>,
 }
 
 #[derive(Default)]
-pub(in crate::record) struct Lz4 {
+struct Lz4 {
     frame: Option<Lz4Frame>,
     ended: bool,
     output: Vec<u8>,
@@ -48,7 +44,17 @@ struct Lz4Frame {
 
 impl Decompressor {
     pub(in crate::record) fn new(codec: Compression) -> Result<Self, BatchError> {
-        Ok(Self { codec: Codec::new(codec)?, records: RecordStream::default() })
+        let codec = match codec {
+            Compression::None => return Err(BatchError::Undecodable),
+            Compression::Gzip => Codec::Gzip(Box::new(flate2::write::MultiGzDecoder::new(Vec::new()))),
+            Compression::Snappy => Codec::Snappy(Snappy::default()),
+            Compression::Lz4 => Codec::Lz4(Lz4::default()),
+            Compression::Zstd => {
+                let decoder = zstd::stream::raw::Decoder::new().map_err(|_| BatchError::Undecodable)?;
+                Codec::Zstd { decoder, output: vec![0; ZSTD_OUTPUT_BYTES], frame_left: false }
+            }
+        };
+        Ok(Self { codec })
     }
 
     /// Decompresses one piece from the front of `bytes`, which is all the rest of the batch. Says how many bytes it
@@ -56,76 +62,57 @@ impl Decompressor {
     pub(in crate::record) fn step(
         &mut self,
         bytes: &[u8],
-        tally: &mut RecordTally,
+        sink: &mut impl FnMut(&[u8]) -> Result<(), BatchError>,
     ) -> Result<(usize, usize), BatchError> {
-        let (used_bytes, output) = self.codec.step(bytes)?;
-        self.records.feed(output, tally)?;
-        Ok((used_bytes, output.len()))
-    }
-
-    /// No bytes are left.
-    pub(in crate::record) fn finish(&mut self, tally: &mut RecordTally) -> Result<(), BatchError> {
-        self.records.feed(self.codec.finish()?, tally)?;
-        self.records.finish(tally)
-    }
-}
-
-impl Codec {
-    /// `Undecodable` for `None`: there is nothing to undo.
-    pub(in crate::record) fn new(codec: Compression) -> Result<Self, BatchError> {
-        Ok(match codec {
-            Compression::None => return Err(BatchError::Undecodable),
-            Compression::Gzip => Self::Gzip(Box::new(flate2::write::MultiGzDecoder::new(Vec::new()))),
-            Compression::Snappy => Self::Snappy(Snappy::default()),
-            Compression::Lz4 => Self::Lz4(Lz4::default()),
-            Compression::Zstd => {
-                let decoder = zstd::stream::raw::Decoder::new().map_err(|_| BatchError::Undecodable)?;
-                Self::Zstd { decoder, output: vec![0; ZSTD_OUTPUT_BYTES], frame_left: false }
-            }
-        })
-    }
-
-    /// Decompresses one piece from the front of `bytes`, which is all the rest of the batch: how many bytes it took, and
-    /// what they made. Neither at the end of the stream.
-    pub(in crate::record) fn step(&mut self, bytes: &[u8]) -> Result<(usize, &[u8]), BatchError> {
-        match self {
-            Self::Gzip(decoder) => {
-                decoder.get_mut().clear();
+        match &mut self.codec {
+            Codec::Gzip(decoder) => {
                 let piece = &bytes[..bytes.len().min(GZIP_PIECE_BYTES)];
                 decoder.write_all(piece).map_err(|_| BatchError::Undecodable)?;
                 decoder.flush().map_err(|_| BatchError::Undecodable)?;
-                Ok((piece.len(), decoder.get_ref()))
+                let output = decoder.get_mut();
+                let made_bytes = output.len();
+                sink(output)?;
+                output.clear();
+                Ok((piece.len(), made_bytes))
             }
-            Self::Snappy(snappy) => {
+            Codec::Snappy(snappy) => {
                 let used_bytes = snappy.step(bytes).ok_or(BatchError::Undecodable)?;
-                Ok((used_bytes, &snappy.output))
+                sink(&snappy.output)?;
+                Ok((used_bytes, snappy.output.len()))
             }
-            Self::Lz4(lz4) => {
+            Codec::Lz4(lz4) => {
                 let used_bytes = lz4.step(bytes).ok_or(BatchError::Undecodable)?;
-                Ok((used_bytes, &lz4.output))
+                sink(&lz4.output)?;
+                Ok((used_bytes, lz4.output.len()))
             }
-            Self::Zstd { decoder, output, frame_left } => {
+            Codec::Zstd { decoder, output, frame_left } => {
                 let status = decoder.run_on_buffers(bytes, output).map_err(|_| BatchError::Undecodable)?;
                 if status.bytes_read > 0 || status.bytes_written > 0 {
                     *frame_left = status.remaining != 0;
                 }
-                Ok((status.bytes_read, output.get(..status.bytes_written).unwrap_or_default()))
+                sink(&output[..status.bytes_written])?;
+                Ok((status.bytes_read, status.bytes_written))
             }
         }
     }
 
-    /// No bytes are left: what was still held back.
-    pub(in crate::record) fn finish(&mut self) -> Result<&[u8], BatchError> {
-        match self {
-            Self::Gzip(decoder) => {
-                decoder.get_mut().clear();
+    /// No bytes are left.
+    pub(in crate::record) fn finish(
+        &mut self,
+        sink: &mut impl FnMut(&[u8]) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
+        match &mut self.codec {
+            Codec::Gzip(decoder) => {
                 decoder.try_finish().map_err(|_| BatchError::Undecodable)?;
-                Ok(decoder.get_ref())
+                sink(decoder.get_ref())?;
+                decoder.get_mut().clear();
             }
-            Self::Snappy(_) | Self::Zstd { frame_left: false, .. } => Ok(&[]),
-            Self::Lz4(lz4) if lz4.ended => Ok(&[]),
-            Self::Lz4(_) | Self::Zstd { .. } => Err(BatchError::Undecodable),
+            Codec::Snappy(_) => {}
+            Codec::Lz4(lz4) if lz4.ended => {}
+            Codec::Zstd { frame_left: false, .. } => {}
+            Codec::Lz4(_) | Codec::Zstd { .. } => return Err(BatchError::Undecodable),
         }
+        Ok(())
     }
 }
 
@@ -246,5 +233,6 @@ const GZIP_PIECE_BYTES: usize = 1024;
 const ZSTD_OUTPUT_BYTES: usize = 128 * 1024;
 /// A larger block is refused; the Java client's are 32 KiB, and raw ones are as long as the batch.
 const SNAPPY_BLOCK_BYTES_MAX: usize = 64 << 20;
-const LZ4_MAGIC: u32 = 0x184d_2204;
-const LZ4_PLAIN_BIT: u32 = 1 << 31;
+pub(in crate::record) const LZ4_MAGIC: u32 = 0x184d_2204;
+/// In a block's length: it is kept as it is.
+pub(in crate::record) const LZ4_PLAIN_BIT: u32 = 1 << 31;
