@@ -127,6 +127,14 @@ fn begin(args: &ConsumeArgs, cluster: &mut Cluster) -> Result<BTreeMap<i32, Part
         until => until,
     };
     let ends = until.map(|until| resolve(cluster, &topic, until, level)).transpose()?.unwrap_or_default();
+    if let (OffsetPlace::Offset(offset), Some(OffsetPlace::Latest)) = (args.offset, until)
+        && ends.values().all(|after| offset > *after)
+        && let Some((&partition, &after)) = ends.iter().next()
+    {
+        // Nobody would ask the server for it, and it would pass for an empty range. Where others have it, it is one.
+        let first = resolve(cluster, &topic, OffsetPlace::Earliest, level)?.get(&partition).copied().unwrap_or(0);
+        return Err(ConsumeError::OutOfRange { partition, offset, first, after });
+    }
     let holes_are_normal = args.verify
         && topic_admin::overridden_configs(cluster, &args.topic).unwrap_or_default().iter().any(|(key, value)| {
             key == "cleanup.policy" && value.as_deref().is_some_and(|value| value.contains("compact"))
@@ -243,7 +251,11 @@ impl Consumer<'_> {
         };
         let ended = Arc::new(AtomicBool::new(false));
         let (sender, arrivals) = mpsc::sync_channel(ARRIVALS_MAX);
-        for plan in self.plans(cluster, &topic)? {
+        let plans = match self.plans(cluster, &topic) {
+            Ok(plans) => plans,
+            Err(error) => return again_or_fail(error),
+        };
+        for plan in plans {
             let (sender, ended) = (sender.clone(), Arc::clone(&ended));
             thread::spawn(move || fetch_loop::run(plan, &sender, &ended));
         }

@@ -291,9 +291,14 @@ mod tests {
                 flipped[at] ^= 1 << (at % 7);
                 fs::write(&path, &flipped).expect("a scratch file");
                 let (done, _) = dump(&args);
-                if name.ends_with("snapshot") || name.ends_with("index") {
-                    assert!(done.is_err(), "{name} with a flip at {at}");
-                }
+                // An entry's offset may become another one of the same batch: nothing can tell.
+                let must_show = match name.rsplit('.').next() {
+                    Some("index") => at % 8 >= 4,
+                    Some("timeindex") => at % 12 < 8,
+                    Some("snapshot") => true,
+                    _ => false,
+                };
+                assert!(done.is_err() || !must_show, "{name} with a flip at {at}");
             }
             fs::write(&path, &good).expect("a scratch file");
             let (done, _) = dump(&args);
