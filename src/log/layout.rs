@@ -134,6 +134,11 @@ pub fn offset_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
     file_path(folder, segment, "index")
 }
 
+/// The producers of the partition at an offset.
+pub fn producer_snapshot_path(folder: &Path, offset: Offset) -> PathBuf {
+    file_path(folder, SegmentId(offset), "snapshot")
+}
+
 fn file_path(folder: &Path, segment: SegmentId, extension: &str) -> PathBuf {
     folder.join(format!("{:020}.{extension}", segment.0.0))
 }

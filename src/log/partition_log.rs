@@ -9,6 +9,7 @@ use crate::log::lookup::{Found, Lookup, SegmentView, Start, Want};
 use crate::log::plan::{
     Append, AppendPlan, Committed, IndexWrite, ReadBound, ReadHint, RollPlan, SegmentId, SyncPlan, Truncate,
 };
+use crate::log::producer_snapshots::{ProducerSnapshots, SnapshotWrite};
 use crate::log::producer_state::{ProducerStates, ProducerUndo, Sequence};
 use crate::log::recovery::RecoveredLog;
 use crate::log::segment::{Segment, SegmentLimits};
@@ -27,6 +28,7 @@ pub struct PartitionLog {
     epochs: LeaderEpochs,
     epochs_changed: bool,
     producers: ProducerStates,
+    snapshots: ProducerSnapshots,
     /// Plans that are neither committed nor failed, or wait for an earlier one; by id.
     in_flight: VecDeque<InFlight>,
     next_plan_id: u64,
@@ -132,7 +134,8 @@ impl PartitionLog {
             segments,
             epochs,
             epochs_changed: epochs_unwritten,
-            producers,
+            producers: producers.states,
+            snapshots: ProducerSnapshots::opened(producers.snapshots, producers.replayed_bytes),
             in_flight: VecDeque::new(),
             next_plan_id: 0,
             generation: 0,
@@ -234,6 +237,8 @@ impl PartitionLog {
         let timestamps_before = (active.first_timestamp(), active.max_timestamp());
         let position_bytes = active.size_bytes();
         active.reserve(batch.len_bytes, base_offset, last_offset, max_timestamp, &limits);
+        self.snapshots.appended(batch.len_bytes);
+        let active = self.active();
         let ends_at = Place { segment, position_bytes: active.size_bytes() };
 
         let id = self.next_plan_id;
@@ -277,6 +282,7 @@ impl PartitionLog {
         }
         assert!(plan.segment > plan.sealed, "{plan:?}");
         self.segments.push(Segment::new(plan.segment));
+        self.snapshots.take(plan.segment.0, &self.producers);
         true
     }
 
@@ -332,6 +338,7 @@ impl PartitionLog {
         assert_eq!(self.active().id(), cut.segment, "the cut is in the active segment");
         assert!(end >= self.offsets.written, "a written batch is never cut");
         self.epochs_changed |= self.epochs.truncate_from_end(end);
+        self.snapshots.cut(end);
         self.offsets.set(LogOffsets { log_end: end, ..self.offsets });
         self.generation += 1;
         self.truncating = true;
@@ -420,6 +427,39 @@ impl PartitionLog {
             }
         }
         writes
+    }
+
+    /// True where a start after a crash would replay much for the producers' sake: take a snapshot of them.
+    pub fn producer_snapshot_is_due(&self) -> bool {
+        self.snapshots.is_due()
+    }
+
+    /// Takes a snapshot of the producers at the log's end, planned batches included; at each roll that is done already.
+    pub fn snapshot_producers(&mut self) {
+        if self.offsets.log_end > self.offsets.log_start {
+            self.snapshots.take(self.offsets.log_end, &self.producers);
+        }
+    }
+
+    /// True where [`next_producer_snapshot`](Self::next_producer_snapshot) has one.
+    pub fn has_producer_snapshot(&self) -> bool {
+        self.snapshots.has_next(self.offsets.written)
+    }
+
+    /// A snapshot that was taken, once all that it says is written.
+    pub fn next_producer_snapshot(&mut self) -> Option<SnapshotWrite> {
+        self.snapshots.next(self.offsets.written)
+    }
+
+    /// The snapshot at `offset` did not get to the disk: the next start replays more.
+    pub fn producer_snapshot_failed(&mut self, offset: Offset) {
+        self.snapshots.failed(offset);
+    }
+
+    /// Snapshots that nobody needs any more, to be removed: those of deleted segments too.
+    pub fn take_stale_producer_snapshots(&mut self) -> Vec<Offset> {
+        let segments = &self.segments;
+        self.snapshots.take_stale(|id| segments.binary_search_by_key(&id, Segment::id).is_ok())
     }
 
     /// True where `leader-epoch-checkpoint` is to be written.

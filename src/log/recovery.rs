@@ -4,8 +4,7 @@
 //! once and is not scanned; if it turns out to be damaged nothing is cut, and the partition goes offline. What lies
 //! above may be torn by the crash: whole batches stay, the rest goes.
 //!
-//! Producers are gathered from the scanned batches, and from [`PRODUCER_WINDOW_BYTES`] before the end at least, after a
-//! clean stop too. Snapshots of them will replace that window.
+//! Producers come from their snapshots and what follows those: see [`producer_recovery`](crate::log::producer_recovery).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,12 +15,11 @@ use crate::log::leader_epochs::LeaderEpochs;
 use crate::log::offset_index::{INDEX_ENTRY_BYTES, IndexEntry, OffsetIndex};
 use crate::log::partition_metadata;
 use crate::log::plan::SegmentId;
-use crate::log::producer_state::ProducerStates;
+use crate::log::producer_recovery::{ProducerRecovery, RecoveredProducers};
 use crate::log::scan::{ScanEnd, SegmentScan};
 use crate::log::segment::{Segment, SegmentLimits};
 use crate::log::segment_files::{at_path, make_segment, remove_segment, write_epochs, write_metadata};
 use crate::record::batch::{BatchHeader, HEADER_BYTES, parse_header};
-use crate::record::check::CheckedBatch;
 use crate::record::offset::{Offset, TopicId};
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{File, Io, OpenHow, read_file};
@@ -39,6 +37,8 @@ pub struct RecoveryOptions {
     pub topic_id: Option<TopicId>,
     /// `index.interval.bytes`, for indexes that are made anew.
     pub index_interval_bytes: u32,
+    /// `producer.id.expiration.ms`: what is older in a snapshot is not taken over.
+    pub producer_expiration_ms: i64,
 }
 
 /// A partition's log as it was found, ready for [`PartitionLog::new`](crate::log::partition_log::PartitionLog::new).
@@ -54,8 +54,8 @@ pub struct RecoveredLog {
     pub epochs: LeaderEpochs,
     /// The disk was too full for the epochs' file: it is still to be written.
     pub epochs_unwritten: bool,
-    /// Producers of the scanned tail.
-    pub producers: ProducerStates,
+    /// Its producers.
+    pub producers: RecoveredProducers,
     /// The topic id that the folder has; zero where neither it nor the caller knows one.
     pub topic_id: TopicId,
     /// What was done, for a log line.
@@ -71,6 +71,8 @@ pub struct RecoveryReport {
     pub cut_bytes: u64,
     /// Indexes made anew, whole or from some entry on.
     pub indexes_rebuilt: u32,
+    /// Snapshots of producers that were torn or damaged, and are removed.
+    pub snapshots_refused: u32,
     /// Names in the folder that are none of Kafka's.
     pub unknown_files: Vec<String>,
 }
@@ -102,6 +104,7 @@ pub async fn create_partition(
     folder: &Path,
     topic_id: TopicId,
     index_interval_bytes: u32,
+    producer_expiration_ms: i64,
 ) -> Result<RecoveredLog, RecoveryError> {
     match io.create_dir(folder).await {
         Ok(()) => {}
@@ -114,6 +117,7 @@ pub async fn create_partition(
         log_start: Offset::ZERO,
         topic_id: Some(topic_id),
         index_interval_bytes,
+        producer_expiration_ms,
     };
     let log = open_partition(io, folder, &options).await?;
     if let Some(data_dir) = folder.parent() {
@@ -129,6 +133,8 @@ struct Opening<'a> {
     options: &'a RecoveryOptions,
     /// Each segment with the lengths of its log and index.
     files: BTreeMap<SegmentId, (u64, Option<u64>)>,
+    /// Snapshots of producers with their lengths.
+    snapshots: Vec<(Offset, u64)>,
     has_metadata: bool,
     has_epochs: bool,
     /// The epochs' file was there and right; else all batches must be looked at.
@@ -149,7 +155,7 @@ impl<'a> Opening<'a> {
             segments: Vec::new(),
             epochs: LeaderEpochs::default(),
             epochs_unwritten: false,
-            producers: ProducerStates::default(),
+            producers: RecoveredProducers::default(),
             topic_id: options.topic_id.unwrap_or_default(),
             report: RecoveryReport::default(),
         };
@@ -158,6 +164,7 @@ impl<'a> Opening<'a> {
             folder,
             options,
             files: BTreeMap::new(),
+            snapshots: Vec::new(),
             has_metadata: false,
             has_epochs: false,
             epochs_known: false,
@@ -181,9 +188,8 @@ impl<'a> Opening<'a> {
                     io.remove_file(&path).await.map_err(at_path(&path))?;
                     opening.folder_changed = true;
                 }
-                PartitionFile::TimeIndex(_)
-                | PartitionFile::TransactionIndex(_)
-                | PartitionFile::ProducerSnapshot(_) => {}
+                PartitionFile::ProducerSnapshot(offset) => opening.snapshots.push((offset, entry.len_bytes)),
+                PartitionFile::TimeIndex(_) | PartitionFile::TransactionIndex(_) => {}
                 PartitionFile::Unknown => opening.log.report.unknown_files.push(entry.name),
             }
         }
@@ -267,18 +273,14 @@ impl<'a> Opening<'a> {
             let trusted = self.epochs_known
                 && next_base.is_some_and(|base| self.options.clean || base <= self.options.recovery_point);
             let index = if trusted { self.check_index(id, log_bytes, index_bytes, next_base).await? } else { None };
-            let has_index = index.is_some();
-            let later_bytes: u64 = files.iter().skip(at + 1).map(|(_, log_bytes, _)| log_bytes).sum();
-            if let Some(index) = index
-                && later_bytes >= PRODUCER_WINDOW_BYTES
-            {
+            if let Some(index) = index {
                 self.log.segments.push(Segment::opened(id, log_bytes, index, None, None));
                 continue;
             }
             next_offset = next_offset.max(id.0);
             let durable = trusted || (self.options.clean && next_base.is_some());
-            let start = if self.epochs_known && (has_index || !durable) {
-                self.scan_start(id, log_bytes, index_bytes, PRODUCER_WINDOW_BYTES.saturating_sub(later_bytes)).await?
+            let start = if self.epochs_known && !durable {
+                self.scan_start(id, log_bytes, index_bytes).await?
             } else {
                 ScanStart::WHOLE
             };
@@ -363,8 +365,8 @@ impl<'a> Opening<'a> {
         Ok((below_next && within).then(|| OffsetIndex::opened(count, Some(last))))
     }
 
-    /// Walks a segment from the best place that its index offers, makes the rest of the index anew, and takes epochs and
-    /// producers in. `durable`: all of it was, whatever the recovery point.
+    /// Walks a segment from the best place that its index offers, makes the rest of the index anew, and takes epochs in.
+    /// `durable`: all of it was, whatever the recovery point.
     async fn scan_segment(
         &mut self,
         id: SegmentId,
@@ -386,13 +388,11 @@ impl<'a> Opening<'a> {
         let mut segment = Segment::opened(id, start.position_bytes, index, None, None);
         let next_offset = start.first_offset.unwrap_or(next_offset).max(id.0);
         let mut scan = SegmentScan::new(id.0, start.position_bytes, next_offset, log_bytes, !self.options.clean);
-        let (epochs, producers) = (&mut self.log.epochs, &mut self.log.producers);
+        let epochs = &mut self.log.epochs;
         let mut each = |_: u64, header: &BatchHeader| {
-            let batch = CheckedBatch::from_header(header);
             if epochs.latest().is_none_or(|latest| latest < header.leader_epoch) {
                 epochs.assign(header.leader_epoch, header.base_offset);
             }
-            producers.reserve(&batch, header.base_offset, header.max_timestamp);
             let max_timestamp = (header.max_timestamp, header.last_offset());
             segment.reserve(header.len_bytes, header.base_offset, header.last_offset(), max_timestamp, &limits);
         };
@@ -421,16 +421,13 @@ impl<'a> Opening<'a> {
         Ok(end)
     }
 
-    /// Where a scan can begin: at a batch that the index names, below the recovery point and far enough from the end
-    /// for the producers. An index is believed where it rises all along and the log has that very batch there.
+    /// Where a scan can begin: at a batch that the index names, below the recovery point. An index is believed where it rises all along and the log has that very batch there.
     async fn scan_start(
         &self,
         id: SegmentId,
         log_bytes: u64,
         index_bytes: Option<u64>,
-        producer_window_bytes: u64,
     ) -> Result<ScanStart, RecoveryError> {
-        let window_bytes = log_bytes.saturating_sub(producer_window_bytes);
         let below = if self.options.clean { Offset(i64::MAX) } else { self.options.recovery_point };
         let Some(index_bytes) = index_bytes.filter(|bytes| *bytes > 0 && *bytes <= INDEX_BYTES_MAX) else {
             return Ok(ScanStart::WHOLE);
@@ -450,8 +447,7 @@ impl<'a> Opening<'a> {
             };
             let rising = entries.windows(2).take_while(|pair| rises(pair)).count() + 1;
             let usable = entries.iter().take(rising).take_while(|entry| {
-                u64::from(entry.position_bytes) <= window_bytes
-                    && u64::from(entry.position_bytes) + (HEADER_BYTES as u64) < log_bytes
+                u64::from(entry.position_bytes) + (HEADER_BYTES as u64) < log_bytes
                     && id.0.plus(i64::from(entry.relative_offset)) < below
             });
             let count = usable.count();
@@ -531,6 +527,18 @@ impl<'a> Opening<'a> {
                 other => other?,
             }
         }
+        let recovery = ProducerRecovery {
+            io: self.io,
+            folder: self.folder,
+            options: self.options,
+            segments: &self.log.segments,
+            log_end: self.log.log_end,
+        };
+        let (producers, has_removed) = recovery.run(std::mem::take(&mut self.snapshots)).await?;
+        self.log.report.scanned_bytes += producers.replayed_bytes;
+        self.log.report.snapshots_refused = producers.snapshots_refused;
+        self.log.producers = producers;
+        self.folder_changed |= has_removed;
         if self.folder_changed || !self.options.clean {
             self.io.sync_dir(self.folder).await.map_err(at_path(self.folder))?;
         }
@@ -568,8 +576,6 @@ async fn read(io: &Io, file: &File, path: &Path, position_bytes: u64, len: usize
     Ok(buffer)
 }
 
-/// How much before the end is read for the producers' sake.
-pub const PRODUCER_WINDOW_BYTES: u64 = 1 << 20;
 /// Read at once; the core does other things in between.
 const SCAN_PIECE_BYTES: usize = 256 * 1024;
 /// The end of an index: 8192 entries.
