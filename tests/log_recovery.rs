@@ -87,7 +87,8 @@ fn clean(recovery_point: i64) -> RecoveryOptions {
 /// indexes too.
 fn seed(disk: &Disk, count: usize) -> Vec<SegmentId> {
     disk.run(move |io| async move {
-        let recovered = create_partition(&io, &folder(), TOPIC, 200, PRODUCER_EXPIRATION_MS).await.expect("a new folder");
+        let recovered =
+            create_partition(&io, &folder(), TOPIC, 200, PRODUCER_EXPIRATION_MS).await.expect("a new folder");
         let config = LogConfig { segment_bytes: 1000, index_interval_bytes: 200, ..LogConfig::default() };
         let mut log = PartitionLog::new(recovered, config, LeaderEpoch(2));
         for number in 0..count {

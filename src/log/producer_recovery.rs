@@ -102,12 +102,7 @@ impl ProducerRecovery<'_> {
     }
 
     /// Takes in the batches of a segment from `from` on; says how many bytes were walked over.
-    async fn replay(
-        &self,
-        segment: &Segment,
-        from: Offset,
-        states: &mut ProducerStates,
-    ) -> Result<u64, RecoveryError> {
+    async fn replay(&self, segment: &Segment, from: Offset, states: &mut ProducerStates) -> Result<u64, RecoveryError> {
         let path = segment_path(self.folder, segment.id());
         let log = self.io.open(&path, OpenHow::Read).await.map_err(at_path(&path))?;
         let start_bytes =
@@ -183,9 +178,8 @@ impl ProducerRecovery<'_> {
         let head = self.read(log, log_path, position_bytes, HEADER_BYTES as u64).await?;
         let left_bytes = segment.size_bytes().saturating_sub(position_bytes);
         let header = self.header(&head, segment, left_bytes);
-        let is_there = header.is_some_and(|header| {
-            header.last_offset() == segment.base_offset().plus(i64::from(entry.relative_offset))
-        });
+        let is_there = header
+            .is_some_and(|header| header.last_offset() == segment.base_offset().plus(i64::from(entry.relative_offset)));
         Ok(if is_there { position_bytes } else { 0 })
     }
 

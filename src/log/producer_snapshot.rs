@@ -118,10 +118,10 @@ fn entry(mut fields: Fields<'_>) -> Option<SnapshotEntry> {
         transaction_first_offset: Offset(fields.take().map(i64::from_be_bytes)?),
     };
     let has_batch = entry.last_offset >= Offset::ZERO;
-    // A batch's first offset is not below 0.
+    // A batch's first offset is not below 0; what a group coordinator writes for a producer has no sequence.
     let can_be = entry.producer_id.is_some()
         && (!has_batch || (0..=entry.last_offset.0).contains(&i64::from(entry.offset_delta)))
-        && (!has_batch || entry.last_sequence >= 0);
+        && entry.last_sequence >= -1;
     can_be.then_some(entry)
 }
 

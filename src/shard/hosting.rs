@@ -26,8 +26,8 @@ use crate::ring::io::{Io, read_file, replace_file};
 use crate::shard::core::{OpenFailure, RecoveryPoints, Shard};
 use crate::shard::durability::sync_from_recovery_point;
 use crate::shard::files::FileKind;
-use crate::shard::options::DataDir;
 use crate::shard::opening::OpeningProgress;
+use crate::shard::options::DataDir;
 use crate::shard::partition::Partition;
 use crate::shard::producer_snapshots;
 use crate::shard::topic_limits::Durability;
@@ -139,7 +139,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
                 error!(topic = &*topic.name, partition = index, folder = %folder.display(),
                     "the folder of a partition that had records is missing; it stays offline: is the right disk mounted?");
                 shard.note_open_failed(id, OpenFailure::UntilRestart);
-        return None;
+                return None;
             }
             create().await
         }

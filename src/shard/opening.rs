@@ -37,8 +37,15 @@ impl OpeningProgress {
                 }
                 let elapsed_ms = io_of_task.now().since(began_at) / 1_000_000;
                 let (core, done) = (io_of_task.core_index(), told.done.get());
-                info!(core, done, left = told.partitions - done, scanned_bytes = told.scanned_bytes.get(),
-                    cut_bytes = told.cut_bytes.get(), elapsed_ms, "partitions are being opened");
+                info!(
+                    core,
+                    done,
+                    left = told.partitions - done,
+                    scanned_bytes = told.scanned_bytes.get(),
+                    cut_bytes = told.cut_bytes.get(),
+                    elapsed_ms,
+                    "partitions are being opened"
+                );
             }
         });
         progress
@@ -55,7 +62,14 @@ impl OpeningProgress {
         }
         if report.cut_bytes > 0 || report.snapshots_refused > 0 {
             let RecoveryReport { cut_bytes, indexes_rebuilt, snapshots_refused, .. } = report;
-            info!(topic, partition, cut_bytes, indexes_rebuilt, snapshots_refused, "what a crash had torn was cut off or removed");
+            info!(
+                topic,
+                partition,
+                cut_bytes,
+                indexes_rebuilt,
+                snapshots_refused,
+                "what a crash had torn was cut off or removed"
+            );
         }
     }
 
