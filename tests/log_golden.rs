@@ -3,10 +3,11 @@
 use alluvium::log::leader_epochs::LeaderEpochs;
 use alluvium::log::offset_index::IndexEntry;
 use alluvium::log::partition_log::{LogConfig, PartitionLog};
-use alluvium::log::plan::{Append, SegmentId};
+use alluvium::log::plan::{Append, IndexKind, SegmentId};
 use alluvium::log::producer_recovery::RecoveredProducers;
 use alluvium::log::recovery::{RecoveredLog, RecoveryReport};
 use alluvium::log::scan::SegmentScan;
+use alluvium::log::time_index::TimeIndexEntry;
 use alluvium::log::{partition_metadata, recovery_point};
 use alluvium::record::batch::{BatchHeader, stamp};
 use alluvium::record::check::{CheckedBatch, check_for_append};
@@ -17,6 +18,7 @@ use alluvium::record::record_walk::RecordWalk;
 
 const LOG: &[u8] = include_bytes!("golden/log/golden-log-0/00000000000000000000.log");
 const INDEX: &[u8] = include_bytes!("golden/log/golden-log-0/00000000000000000000.index");
+const TIME_INDEX: &[u8] = include_bytes!("golden/log/golden-log-0/00000000000000000000.timeindex");
 const EPOCHS: &str = include_str!("golden/log/golden-log-0/leader-epoch-checkpoint");
 const METADATA: &str = include_str!("golden/log/golden-log-0/partition.metadata");
 const RECOVERY_POINTS: &str = include_str!("golden/log/recovery-point-offset-checkpoint");
@@ -97,8 +99,9 @@ fn each_codec_of_real_clients_passes_the_checks() {
 }
 
 #[test]
-fn our_index_of_the_same_batches_is_kafkas() {
+fn our_indexes_of_the_same_batches_are_kafkas() {
     let recovered = RecoveredLog {
+        leftovers: Vec::new(),
         log_start: Offset::ZERO,
         log_end: Offset::ZERO,
         segments: Vec::new(),
@@ -118,11 +121,15 @@ fn our_index_of_the_same_batches_is_kafkas() {
         log.commit_append(&plan);
     }
     let writes = log.take_all_index_writes();
-    assert_eq!(writes.len(), 1);
-    assert_eq!((writes[0].segment, writes[0].position_bytes), (SegmentId(Offset(0)), 0));
+    let kinds: Vec<IndexKind> = writes.iter().map(|write| write.kind).collect();
+    assert_eq!(kinds, [IndexKind::Time, IndexKind::Offset]);
+    assert!(writes.iter().all(|write| (write.segment, write.position_bytes) == (SegmentId(Offset(0)), 0)));
+    let times = |bytes: &[u8]| TimeIndexEntry::decode_all(bytes).collect::<Vec<_>>();
+    assert_eq!(times(&writes[0].bytes), times(TIME_INDEX));
+    assert_eq!(writes[0].bytes, TIME_INDEX);
     let entries = |bytes: &[u8]| IndexEntry::decode_all(bytes).collect::<Vec<_>>();
-    assert_eq!(entries(&writes[0].bytes), entries(INDEX));
-    assert_eq!(writes[0].bytes, INDEX);
+    assert_eq!(entries(&writes[1].bytes), entries(INDEX));
+    assert_eq!(writes[1].bytes, INDEX);
 }
 
 #[test]

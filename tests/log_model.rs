@@ -6,7 +6,7 @@ use alluvium::log::error::{AppendError, ReadError};
 use alluvium::log::leader_epochs::LeaderEpochs;
 use alluvium::log::lookup::LookupStep;
 use alluvium::log::partition_log::{LogConfig, PartitionLog};
-use alluvium::log::plan::{Append, AppendPlan, Committed, ReadBound, SegmentId};
+use alluvium::log::plan::{Append, AppendPlan, Committed, IndexKind, ReadBound, SegmentId};
 use alluvium::log::producer_recovery::RecoveredProducers;
 use alluvium::log::recovery::{RecoveredLog, RecoveryReport};
 use alluvium::record::batch::parse_header;
@@ -33,6 +33,7 @@ impl Random {
 
 fn empty_log(config: LogConfig) -> PartitionLog {
     let recovered = RecoveredLog {
+        leftovers: Vec::new(),
         log_start: Offset::ZERO,
         log_end: Offset::ZERO,
         segments: Vec::new(),
@@ -72,6 +73,7 @@ struct World {
     log: PartitionLog,
     logs: BTreeMap<SegmentId, Vec<u8>>,
     indexes: BTreeMap<SegmentId, Vec<u8>>,
+    time_indexes: BTreeMap<SegmentId, Vec<u8>>,
     /// Plans on their way, with their bytes and the sequence to take back.
     in_flight: Vec<(AppendPlan, Vec<u8>)>,
     /// Batches that are planned or written, by base offset: last offset and bytes.
@@ -87,6 +89,7 @@ impl World {
             log,
             logs: [(first, Vec::new())].into(),
             indexes: BTreeMap::new(),
+            time_indexes: BTreeMap::new(),
             in_flight: Vec::new(),
             batches: BTreeMap::new(),
             sequences: BTreeMap::new(),
@@ -137,8 +140,11 @@ impl World {
     fn take_indexes(&mut self, all: bool) {
         let writes = if all { self.log.take_all_index_writes() } else { self.log.take_index_writes() };
         for write in writes {
-            let index = self.indexes.entry(write.segment).or_default();
-            assert_eq!(index.len() as u64, write.position_bytes, "indexes grow at their end");
+            let index = match write.kind {
+                IndexKind::Offset => self.indexes.entry(write.segment).or_default(),
+                IndexKind::Time => self.time_indexes.entry(write.segment).or_default(),
+            };
+            assert!(write.bytes.is_empty() || index.len() as u64 == write.position_bytes, "indexes grow at their end");
             index.extend(write.bytes);
         }
     }
@@ -243,7 +249,7 @@ fn small() -> LogConfig {
         segment_bytes: 20_000,
         index_interval_bytes: 300,
         segment_index_bytes: 10 << 20,
-        log_append_time: false,
+        ..LogConfig::default()
     }
 }
 
@@ -299,6 +305,8 @@ fn any_order_of_completions_and_failures_reads_back_as_a_list() {
         for segment in world.log.segments() {
             let bytes = world.indexes.get(&segment.id()).map_or(0, Vec::len);
             assert_eq!(bytes, segment.index().entry_count() as usize * 8, "seed {seed}");
+            let bytes = world.time_indexes.get(&segment.id()).map_or(0, Vec::len);
+            assert_eq!(bytes, segment.time_index().entry_count() as usize * 12, "seed {seed}");
         }
     }
 }

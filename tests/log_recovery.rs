@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use alluvium::log::error::RecoveryError;
-use alluvium::log::layout::{offset_index_path, segment_path};
+use alluvium::log::layout::{offset_index_path, segment_path, time_index_path};
 use alluvium::log::leader_epochs::LeaderEpochs;
 use alluvium::log::lookup::LookupStep;
 use alluvium::log::partition_log::{LogConfig, PartitionLog};
-use alluvium::log::plan::{Append, ReadBound, SegmentId};
+use alluvium::log::plan::{Append, IndexKind, ReadBound, SegmentId};
 use alluvium::log::recovery::{RecoveredLog, RecoveryOptions, create_partition, open_partition};
 use alluvium::log::segment_files::{roll_files, write_epochs};
 use alluvium::record::batch::batch_len_bytes;
@@ -21,7 +21,7 @@ use alluvium::record::offset::{LeaderEpoch, Offset, ProducerId, TopicId};
 use alluvium::ring::buffer::Buffer;
 use alluvium::ring::io::{Io, OpenHow};
 use alluvium::ring::sim::machine::Machine;
-use alluvium::ring::sim::options::SimOptions;
+use alluvium::ring::sim::options::{Crash, Faults, SimOptions};
 use alluvium::ring::sim::world::Sim;
 
 /// Kafka's default of producer.id.expiration.ms.
@@ -116,7 +116,10 @@ fn seed(disk: &Disk, count: usize) -> Vec<SegmentId> {
             log.commit_append(&plan);
         }
         for write in log.take_all_index_writes() {
-            let path = offset_index_path(&folder(), write.segment);
+            let path = match write.kind {
+                IndexKind::Offset => offset_index_path(&folder(), write.segment),
+                IndexKind::Time => time_index_path(&folder(), write.segment),
+            };
             let index = io.open(&path, OpenHow::ReadWriteOrCreate).await.expect("room");
             index.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0.expect("room");
         }
@@ -341,4 +344,84 @@ fn the_folder_of_another_topic_is_not_opened() {
     let other = RecoveryOptions { topic_id: Some(TopicId([1; 16])), ..unclean(0) };
     assert!(matches!(disk.open(other), Err(RecoveryError::WrongTopic { found: TOPIC, .. })));
     assert_eq!(disk.open(RecoveryOptions { topic_id: None, ..unclean(0) }).expect("it says its own").topic_id, TOPIC);
+}
+
+#[test]
+fn a_log_start_inside_a_segment_is_where_the_log_begins() {
+    for is_clean in [true, false] {
+        let disk = Disk::new();
+        let segments = seed(&disk, 24);
+        let start = segments[2].base_offset().get() + 2;
+        let options = RecoveryOptions { log_start: Offset(start), ..if is_clean { clean(48) } else { unclean(0) } };
+        let recovered = disk.open(options.clone()).expect("all is there");
+        assert_eq!(recovered.log_start, Offset(start), "clean {is_clean}");
+        assert_eq!(recovered.segments.len(), segments.len() - 2, "clean {is_clean}: what is below goes");
+        assert!(recovered.leftovers.iter().any(|name| name == "00000000000000000000.log"), "{:?}", recovered.leftovers);
+        let at_start = if start < 24 { format!("0\n2\n2 {start}\n5 24\n") } else { format!("0\n1\n5 {start}\n") };
+        assert_eq!(recovered.epochs.to_text(), at_start, "clean {is_clean}");
+        let wanted: Vec<i64> = all_of(24).into_iter().filter(|base| *base >= start).collect();
+        assert_eq!(read_all(&disk, recovered), wanted, "clean {is_clean}");
+    }
+}
+
+/// A crash came while segments were renamed, and kept any part of that: the log goes on from its start.
+#[test]
+fn a_hole_below_the_log_start_says_nothing_of_what_follows() {
+    for recovery_point in [0, 30, 48] {
+        for gone in [vec![1], vec![0, 2], vec![2]] {
+            let disk = Disk::new();
+            let segments = seed(&disk, 24);
+            for at in &gone {
+                let path = segment_path(&folder(), segments[*at]);
+                disk.run(move |io| async move { io.remove_file(&path).await.expect("there") });
+            }
+            let start = segments[3].base_offset();
+            let options = RecoveryOptions { log_start: start, ..unclean(recovery_point) };
+            let recovered = disk.open(options).unwrap_or_else(|error| panic!("{gone:?} {recovery_point}: {error}"));
+            let wanted: Vec<i64> = all_of(24).into_iter().filter(|base| *base >= start.get()).collect();
+            assert_eq!(read_all(&disk, recovered), wanted, "{gone:?} {recovery_point}");
+        }
+    }
+}
+
+/// All was deleted, and the crash took the end of it too: offsets that were given once are not given again.
+#[test]
+fn a_log_start_beyond_the_end_is_where_the_log_goes_on() {
+    for (recovery_point, start) in [(0, 49), (0, 1000), (60, 1000), (48, 48)] {
+        let disk = Disk::new();
+        seed(&disk, 24);
+        let options = RecoveryOptions { log_start: Offset(start), ..unclean(recovery_point) };
+        for turn in 0..2 {
+            let recovered = disk.open(options.clone()).unwrap_or_else(|error| panic!("{start}: {error}"));
+            assert_eq!((recovered.log_start, recovered.log_end), (Offset(start), Offset(start)), "opening {turn}");
+            assert_eq!(read_all(&disk, recovered), [0; 0], "opening {turn}");
+        }
+    }
+    let disk = Disk::new();
+    seed(&disk, 24);
+    let lost = RecoveryOptions { log_start: Offset(50), ..unclean(60) };
+    assert!(matches!(disk.open(lost), Err(RecoveryError::Damaged { .. })), "records from 50 on were durable once");
+}
+
+/// A sync failed, and the server was killed: the page cache has what the disk has not, and counts it as clean.
+#[test]
+fn what_is_opened_after_a_failed_sync_is_on_the_disk() {
+    let disk = Disk::new();
+    let segments = seed(&disk, 24);
+    disk.sim.set_faults(Faults { sync_error_per_million: 1_000_000, ..Faults::default() });
+    for segment in segments {
+        let path = segment_path(&folder(), segment);
+        let synced = disk
+            .run(move |io| async move { io.open(&path, OpenHow::ReadWrite).await.expect("there").sync_data().await });
+        assert!(synced.is_err(), "the disk is broken");
+    }
+    disk.sim.set_faults(Faults::default());
+    let recovered = disk.open(unclean(0)).expect("the page cache has all");
+    assert_eq!(recovered.log_end, Offset(48));
+    let Disk { sim, machine, .. } = disk;
+    machine.crash(Crash::PowerCut);
+    let io = machine.core(0);
+    let disk = Disk { sim, machine, io };
+    let recovered = disk.open(unclean(48)).expect("what was opened once is there");
+    assert_eq!(read_all(&disk, recovered), all_of(24));
 }

@@ -1,5 +1,6 @@
 //! DescribeCluster: the brokers, which are the cores of this machine.
 
+use crate::api::authorized_operations::CLUSTER_OPERATIONS;
 use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::shard::core::Shard;
@@ -32,7 +33,7 @@ pub fn handle(shard: &Shard, context: &RequestContext, body: &[u8]) -> Outcome {
             DescribeClusterBroker { broker_id, host: &address.host, port, ..DescribeClusterBroker::default() }
         })
         .collect();
-    let response = DescribeClusterResponse {
+    let mut response = DescribeClusterResponse {
         error_code: error.code(),
         error_message: message,
         endpoint_type: if context.api_version >= 1 { request.endpoint_type } else { ENDPOINT_BROKERS },
@@ -41,6 +42,9 @@ pub fn handle(shard: &Shard, context: &RequestContext, body: &[u8]) -> Outcome {
         brokers: if error == ErrorCode::None { brokers } else { Vec::new() },
         ..DescribeClusterResponse::default()
     };
+    if request.include_cluster_authorized_operations && error == ErrorCode::None {
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS;
+    }
     Outcome::message(context, |out, version| response.encode(out, version))
 }
 

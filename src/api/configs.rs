@@ -32,7 +32,17 @@ pub fn describe(shard: &Shard, context: &RequestContext, body: &[u8]) -> Outcome
         Ok(request) => request,
         Err(error) => return Outcome::Close(error.to_string()),
     };
-    let described: Vec<Described> = request.resources.iter().map(|resource| one(shard, resource)).collect();
+    // As Kafka: a type that nobody knows is the whole request's error.
+    let unknown = request.resources.iter().find(|resource| !RESOURCES_KNOWN.contains(&resource.resource_type));
+    let describe = |resource| match unknown {
+        None => one(shard, resource),
+        Some(unknown) => {
+            let message =
+                format!("Unexpected resource type {} for resource {}", unknown.resource_type, unknown.resource_name);
+            Described::refused(ErrorCode::InvalidRequest, message)
+        }
+    };
+    let described: Vec<Described> = request.resources.iter().map(describe).collect();
     let results = request
         .resources
         .iter()
@@ -127,3 +137,5 @@ fn encode_row<'a>(
 
 const RESOURCE_TOPIC: i8 = 2;
 const RESOURCE_BROKER: i8 = 4;
+/// Topic, broker, broker logger, client metrics, group.
+const RESOURCES_KNOWN: [i8; 5] = [RESOURCE_TOPIC, RESOURCE_BROKER, 8, 16, 32];

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use crate::api::context::{Api, ConnectionState, RequestContext};
 use crate::api::reply::Outcome;
 use crate::api::{
-    cluster, configs, coordinator, fetch, list_offsets, metadata, produce, producer_id, topics, versions,
+    cluster, configs, coordinator, delete_records, fetch, list_offsets, metadata, produce, producer_id, topics,
+    versions,
 };
 use crate::ring::buffer::Buffer;
 use crate::wire::api_keys::ApiKey;
@@ -94,7 +95,7 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
     match context.api_key {
         ApiKey::Produce => produce::handle(&api, &connection, &context, body).await,
         ApiKey::Fetch => fetch::handle(&api, &context, &body).await,
-        ApiKey::ListOffsets => list_offsets::handle(api.shard(), &context, &body),
+        ApiKey::ListOffsets => list_offsets::handle(api.shard(), &context, &body).await,
         ApiKey::Metadata => metadata::handle(api.shard(), &context, &body).await,
         ApiKey::FindCoordinator => coordinator::handle(&context, &body),
         ApiKey::ApiVersions
@@ -105,6 +106,7 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
         ApiKey::ApiVersions => versions::handle_unknown_version(&context),
         ApiKey::CreateTopics => topics::create(api.shard(), &context, &body).await,
         ApiKey::DeleteTopics => topics::delete(api.shard(), &context, &body).await,
+        ApiKey::DeleteRecords => delete_records::handle(api.shard(), &context, &body).await,
         ApiKey::InitProducerId => producer_id::handle(api.shard(), &context, &body).await,
         ApiKey::DescribeConfigs => configs::describe(api.shard(), &context, &body),
         ApiKey::DescribeCluster => cluster::handle(api.shard(), &context, &body),

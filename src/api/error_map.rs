@@ -2,8 +2,8 @@
 
 use crate::log::error::{AppendError, ReadError};
 use crate::record::batch_error::{BatchError, Invalidity};
-use crate::record::offset::LeaderEpoch;
-use crate::shard::error::{AppendFailure, ReadFailure};
+use crate::record::offset::{LeaderEpoch, Offset};
+use crate::shard::error::{AppendFailure, DeleteFailure, ReadFailure};
 use crate::wire::error_code::ErrorCode;
 
 /// Why a partition of a request is refused, as the client is told.
@@ -17,12 +17,14 @@ pub struct Refusal {
     pub record_index: Option<i32>,
     /// The core that leads, where another does.
     pub leader: Option<(u32, LeaderEpoch)>,
+    /// Where the partition's log begins, which Kafka says with some refusals; else -1.
+    pub log_start_offset: i64,
 }
 
 impl Refusal {
     /// A refusal that the code explains.
     pub fn new(error: ErrorCode) -> Self {
-        Self { error, message: None, record_index: None, leader: None }
+        Self { error, message: None, record_index: None, leader: None, log_start_offset: -1 }
     }
 
     /// A refusal with a text.
@@ -33,6 +35,18 @@ impl Refusal {
     /// Another core leads: the client is told which, and refreshes.
     pub fn led_by(core: u32, leader_epoch: LeaderEpoch) -> Self {
         Self { leader: Some((core, leader_epoch)), ..Self::new(ErrorCode::NotLeaderOrFollower) }
+    }
+
+    /// The same with the partition's log start offset, where Kafka says it.
+    pub fn at(self, log_start: Offset) -> Self {
+        let told = !matches!(
+            self.error,
+            ErrorCode::MessageTooLarge
+                | ErrorCode::RecordListTooLarge
+                | ErrorCode::CorruptMessage
+                | ErrorCode::KafkaStorageError
+        );
+        Self { log_start_offset: if told { log_start.get() } else { -1 }, ..self }
     }
 
     /// For a log line.
@@ -66,6 +80,7 @@ pub fn append_failure(failure: &AppendFailure) -> Refusal {
     let code = match failure {
         AppendFailure::Refused(error) => append_error(error),
         AppendFailure::NoSpace | AppendFailure::Offline => ErrorCode::KafkaStorageError,
+        AppendFailure::Stopping => ErrorCode::NotLeaderOrFollower,
     };
     Refusal::with_message(code, failure.to_string())
 }
@@ -76,6 +91,15 @@ fn append_error(error: &AppendError) -> ErrorCode {
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
         AppendError::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
         AppendError::Truncating | AppendError::NoOffsetsLeft => ErrorCode::KafkaStorageError,
+    }
+}
+
+/// Records that were not deleted.
+pub fn delete_failure(failure: &DeleteFailure) -> ErrorCode {
+    match failure {
+        DeleteFailure::OutOfRange => ErrorCode::OffsetOutOfRange,
+        DeleteFailure::Policy => ErrorCode::PolicyViolation,
+        DeleteFailure::Offline => ErrorCode::KafkaStorageError,
     }
 }
 

@@ -1,21 +1,22 @@
 //! Fetch: ranges of segments, sent as they lie in the files; waits for new records where there are too few.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
 use crate::api::context::{Api, RequestContext};
-use crate::api::error_map;
 use crate::api::fetch_session::{SessionKind, SessionRequest, Telling, TopicKey, WantedPartition};
+use crate::api::partition_read::{Ask, Budget, Found, read_one};
+use crate::api::remote_fetch;
 use crate::api::reply::Outcome;
-use crate::log::partition_log::PartitionLog;
-use crate::record::offset::{LeaderEpoch, Offset, PartitionId, TopicId};
+use crate::record::offset::{Offset, PartitionId, TopicId};
 use crate::ring::io::Part;
 use crate::ring::task::TaskId;
 use crate::shard::core::Shard;
 use crate::shard::partition::Partition;
-use crate::shard::read::{self, RecordsRange};
 use crate::shard::router::Route;
+use crate::shard::watch::{RemoteWatch, Seen};
 use crate::wire::error_code::ErrorCode;
 use crate::wire::fetch::FetchFrame;
 use crate::wire::fetch_reply::{FetchRecords, FetchResponseEncoder, FetchResponseHead, RecordsCut};
@@ -54,35 +55,6 @@ struct Limits {
     bytes_max: u32,
     wait_ms: u64,
     read_committed: bool,
-}
-
-/// What was found of one wanted partition.
-struct Found {
-    error: ErrorCode,
-    high_watermark: i64,
-    log_start: i64,
-    read_committed: bool,
-    records: Option<RecordsRange>,
-    diverging: Option<(LeaderEpoch, Offset)>,
-    leader: Option<(u32, LeaderEpoch)>,
-}
-
-impl Found {
-    fn error(error: ErrorCode) -> Self {
-        Self {
-            error,
-            high_watermark: -1,
-            log_start: -1,
-            read_committed: false,
-            records: None,
-            diverging: None,
-            leader: None,
-        }
-    }
-
-    fn records_bytes(&self) -> u64 {
-        self.records.as_ref().map_or(0, |range| u64::from(range.plan.len_bytes))
-    }
 }
 
 fn session_request(request: &FetchFrame, body: &[u8], version: i16) -> SessionRequest {
@@ -125,7 +97,7 @@ async fn read_or_wait(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Li
     let deadline = io.now().plus_ms(limits.wait_ms);
     let mut timer = None;
     loop {
-        let (found, partitions) = read_all(shard, wanted, limits).await;
+        let (found, partitions, remote) = read_all(shard, wanted, limits).await;
         let bytes: u64 = found.iter().map(Found::records_bytes).sum();
         let is_final = |found: &Found| found.error != ErrorCode::None || found.diverging.is_some();
         if bytes >= limits.bytes_min
@@ -137,14 +109,24 @@ async fn read_or_wait(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Li
             return found;
         }
         // The bytes that are there are looked up again then: the log may have been cut meanwhile.
-        let _waiting = Waiting { task: io.current_task(), partitions: &partitions };
+        let Some(watches) = watch_all(shard, &remote).await else { continue };
+        let _waiting = Waiting { task: io.current_task(), partitions: &partitions, watches: &watches };
         timer.get_or_insert_with(|| io.wake_at(deadline));
-        let seen: Vec<Offset> = partitions.iter().map(|partition| partition.high_watermark()).collect();
+        // A log that begins later, too, may change the answer.
+        let bounds = |partition: &Partition| {
+            let offsets = partition.log().borrow().offsets();
+            (offsets.log_start, offsets.high_watermark)
+        };
+        let seen: Vec<(Offset, Offset)> = partitions.iter().map(|partition| bounds(partition)).collect();
         poll_fn(|_| {
-            let moved = |(partition, seen): (&Rc<Partition>, &Offset)| {
-                !partition.is_online() || partition.high_watermark() != *seen
+            let moved = |(partition, seen): (&Rc<Partition>, &(Offset, Offset))| {
+                !partition.is_online() || bounds(partition) != *seen
             };
             if partitions.iter().zip(&seen).any(moved) || shard.is_stopping() || io.now() >= deadline {
+                return Poll::Ready(());
+            }
+            let moved_there = watches.iter().fold(false, |moved, watch| watch.poll_moved(io) || moved);
+            if moved_there {
                 return Poll::Ready(());
             }
             for partition in &partitions {
@@ -160,6 +142,7 @@ async fn read_or_wait(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Li
 struct Waiting<'a> {
     task: TaskId,
     partitions: &'a [Rc<Partition>],
+    watches: &'a [Rc<RemoteWatch>],
 }
 
 impl Drop for Waiting<'_> {
@@ -167,107 +150,100 @@ impl Drop for Waiting<'_> {
         for partition in self.partitions {
             partition.progress().forget(self.task);
         }
+        for watch in self.watches {
+            watch.forget(self.task);
+        }
     }
 }
 
-async fn read_all(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits) -> (Vec<Found>, Vec<Rc<Partition>>) {
-    let mut all = Vec::with_capacity(wanted.len());
+/// A partition of another core, and what was seen of it.
+type Remote = (usize, PartitionId, Seen);
+
+async fn read_all(
+    shard: &Rc<Shard>,
+    wanted: &[WantedPartition],
+    limits: &Limits,
+) -> (Vec<Found>, Vec<Rc<Partition>>, Vec<Remote>) {
+    let mut all: Vec<Found> = Vec::with_capacity(wanted.len());
     let mut partitions = Vec::with_capacity(wanted.len());
-    let mut left_bytes = limits.bytes_max;
+    let mut remote = Vec::new();
     // The first batch of the first partition that has any comes whole, however small the limits: KIP-74.
-    let mut whole_first_batch = true;
-    for wanted in wanted {
-        let mut found = match find(shard, wanted) {
-            Ok(partition) => {
-                let found = read_one(shard, &partition, wanted, left_bytes, whole_first_batch, limits).await;
+    let mut budget = Budget { left_bytes: limits.bytes_max, whole_first_batch: true };
+    let mut places: VecDeque<Result<Place, Found>> = wanted.iter().map(|wanted| find(shard, wanted)).collect();
+    while let Some(place) = places.pop_front() {
+        match place {
+            Ok(Place::Here(partition, ask)) => {
+                let found = read_one(shard, &partition, &ask, budget, limits.read_committed).await;
                 partitions.push(partition);
-                found
+                budget.take(&found);
+                all.push(found);
             }
-            Err(found) => found,
-        };
-        let bytes = u32::try_from(found.records_bytes()).unwrap_or(u32::MAX);
-        if bytes > 0 {
-            whole_first_batch = false;
+            Ok(Place::There(core, ask)) => {
+                // Neighbours of the same core go together.
+                let mut asks = vec![ask];
+                while let Some(Ok(Place::There(next, ask))) = places.front()
+                    && *next == core
+                {
+                    asks.push(*ask);
+                    places.pop_front();
+                }
+                for (found, ask) in
+                    remote_fetch::read(shard, core, &asks, budget, limits.read_committed).await.into_iter().zip(&asks)
+                {
+                    budget.take(&found);
+                    let seen =
+                        Seen { high_watermark: Offset(found.high_watermark), log_start: Offset(found.log_start) };
+                    remote.push((core, ask.id, seen));
+                    all.push(found);
+                }
+            }
+            Err(found) => all.push(found),
         }
-        left_bytes = left_bytes.saturating_sub(bytes);
-        found.read_committed = limits.read_committed;
-        all.push(found);
     }
-    (all, partitions)
+    (all, partitions, remote)
+}
+
+/// Watches what lies on other cores. `None`: something has moved there already.
+async fn watch_all(shard: &Rc<Shard>, remote: &[Remote]) -> Option<Vec<Rc<RemoteWatch>>> {
+    let mut watches = Vec::with_capacity(remote.len());
+    for group in remote.chunk_by(|(one, ..), (next, ..)| one == next) {
+        let asked: Vec<(PartitionId, Seen)> = group.iter().map(|(_, id, seen)| (*id, *seen)).collect();
+        watches.extend(shard.watch_on(group[0].0, &asked).await?);
+    }
+    Some(watches)
+}
+
+/// Where a partition is read.
+enum Place {
+    Here(Rc<Partition>, Ask),
+    There(usize, Ask),
 }
 
 #[allow(clippy::result_large_err, reason = "the error is the answer, moved once into the reply's list as any other")]
-fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Rc<Partition>, Found> {
+fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Place, Found> {
     let snapshot = shard.snapshot();
     let (topic, unknown) = match &wanted.topic {
         TopicKey::Name(name) => (snapshot.topic(name), ErrorCode::UnknownTopicOrPartition),
         TopicKey::Id(id) => (snapshot.topic_by_id(TopicId(id.0)), ErrorCode::UnknownTopicId),
     };
-    let topic = topic.ok_or_else(|| Found::error(unknown))?;
-    match shard.route(PartitionId { topic_id: topic.id, partition: wanted.partition }) {
-        Route::Here(partition) => Ok(partition),
+    let topic = topic.ok_or_else(|| Found::missing(unknown))?;
+    let ask = Ask {
+        id: PartitionId { topic_id: topic.id, partition: wanted.partition },
+        current_leader_epoch: wanted.current_leader_epoch,
+        fetch_offset: wanted.fetch_offset,
+        last_fetched_epoch: wanted.last_fetched_epoch,
+        bytes_max: wanted.bytes_max,
+    };
+    match shard.route(ask.id) {
+        Route::Here(partition) => Ok(Place::Here(partition, ask)),
+        Route::There { core } => Ok(Place::There(core, ask)),
         Route::Elsewhere { core, leader_epoch } => {
             Err(Found { leader: Some((core, leader_epoch)), ..Found::error(ErrorCode::NotLeaderOrFollower) })
         }
         Route::NotReady { offline: true } => Err(Found::error(ErrorCode::KafkaStorageError)),
         Route::NotReady { offline: false } => Err(Found::error(ErrorCode::NotLeaderOrFollower)),
-        Route::Unknown => Err(Found::error(ErrorCode::UnknownTopicOrPartition)),
+        Route::Unknown => Err(Found::missing(ErrorCode::UnknownTopicOrPartition)),
     }
-}
-
-async fn read_one(
-    shard: &Rc<Shard>,
-    partition: &Rc<Partition>,
-    wanted: &WantedPartition,
-    left_bytes: u32,
-    whole_first_batch: bool,
-    limits: &Limits,
-) -> Found {
-    let (offsets, diverging) = {
-        let log = partition.log().borrow();
-        if let Some(error) = error_map::leader_epoch_error(wanted.current_leader_epoch, log.leader_epoch()) {
-            return Found::error(error);
-        }
-        let diverging = match diverging_epoch(&log, wanted) {
-            Ok(diverging) => diverging,
-            Err(error) => return Found::error(error),
-        };
-        (log.offsets(), diverging)
-    };
-    let mut found = Found {
-        high_watermark: offsets.high_watermark.get(),
-        log_start: offsets.log_start.get(),
-        read_committed: limits.read_committed,
-        ..Found::error(ErrorCode::None)
-    };
-    if diverging.is_some() {
-        found.diverging = diverging;
-        return found;
-    }
-    if wanted.bytes_max < 0 {
-        // What Kafka makes of a negative limit.
-        return Found::error(ErrorCode::UnknownServerError);
-    }
-    let bytes_max = left_bytes.min(u32::try_from(wanted.bytes_max).unwrap_or(0));
-    match read::locate(shard, partition, Offset(wanted.fetch_offset), bytes_max, whole_first_batch).await {
-        Ok(records) => found.records = records,
-        Err(failure) => {
-            tracing::debug!(topic = partition.topic(), partition = partition.id().partition, error = %failure, "fetch refused");
-            return Found::error(error_map::read_failure(&failure));
-        }
-    }
-    found
-}
-
-/// Where the log of a client that has records up to `last_fetched_epoch` parts from this one (KIP-595).
-fn diverging_epoch(log: &PartitionLog, wanted: &WantedPartition) -> Result<Option<(LeaderEpoch, Offset)>, ErrorCode> {
-    let last_fetched = LeaderEpoch(wanted.last_fetched_epoch);
-    if last_fetched < LeaderEpoch(0) {
-        return Ok(None);
-    }
-    // Kafka's answer where it knows no such epoch: the client looks for a valid offset.
-    let (epoch, end) = log.offset_for_epoch(last_fetched).ok_or(ErrorCode::OffsetOutOfRange)?;
-    Ok((epoch < last_fetched || end < Offset(wanted.fetch_offset)).then_some((epoch, end)))
 }
 
 fn encode(
@@ -281,7 +257,11 @@ fn encode(
     // Only what the client has not been told, in the order of service.
     let told: Vec<usize> = {
         let mut sessions = api.sessions().borrow_mut();
-        (0..found.len())
+        // As Kafka: what is not there comes first.
+        let (missing, others): (Vec<usize>, Vec<usize>) = (0..found.len()).partition(|at| found[*at].is_missing());
+        missing
+            .into_iter()
+            .chain(others)
             .filter(|at| {
                 let (wanted, found) = (&wanted[*at], &found[*at]);
                 let telling = Telling {
@@ -380,7 +360,7 @@ fn partition_data(shard: &Shard, partition_index: i32, found: &Found) -> Partiti
         // Without transactions every record is decided as soon as it is visible.
         last_stable_offset: found.high_watermark,
         log_start_offset: found.log_start,
-        aborted_transactions: found.read_committed.then(Vec::new),
+        aborted_transactions: (!found.aborted_is_null).then(Vec::new),
         preferred_read_replica: -1,
         ..PartitionData::default()
     };

@@ -143,7 +143,7 @@ impl FetchSessions {
             if request.id != 0 {
                 self.sessions.remove(&request.id);
             }
-            if request.epoch == FINAL_EPOCH || request.wanted.is_empty() {
+            if request.epoch == FINAL_EPOCH {
                 return Ok((SessionKind::Sessionless, request.wanted));
             }
             let kind = match self.open(&request, now_ms, random) {
@@ -188,7 +188,8 @@ impl FetchSessions {
         let changed = *told != now || telling.records_bytes > 0 || telling.error != ErrorCode::None || telling.diverges;
         // After an error the next reply has it again, so that the client learns that it is over.
         *told = if telling.error == ErrorCode::None { now } else { Told::NOTHING };
-        if telling.records_bytes > 0
+        // A new session begins in the order of its first reply.
+        if (full || telling.records_bytes > 0)
             && let Some(entry) = session.partitions.remove(&place)
         {
             session.next_place += 1;
@@ -332,9 +333,14 @@ mod tests {
         let mut sessions = FetchSessions::new(0, 10);
         let id = opened(&mut sessions, 3);
         let topic = TopicKey::Name(Rc::from("t"));
-        sessions.tell(SessionKind::Opened(id), &topic, 0, telling(5, 100));
-        let (_, all) = sessions.begin(request(id, 1, vec![]), 1, 0).expect("goes on");
-        assert_eq!(all.iter().map(|w| w.partition).collect::<Vec<_>>(), [1, 2, 0]);
+        for partition in [2, 0, 1] {
+            sessions.tell(SessionKind::Opened(id), &topic, partition, telling(5, 100));
+        }
+        let (kind, all) = sessions.begin(request(id, 1, vec![]), 1, 0).expect("goes on");
+        assert_eq!(all.iter().map(|w| w.partition).collect::<Vec<_>>(), [2, 0, 1], "as in the first reply");
+        sessions.tell(kind, &topic, 2, telling(5, 100));
+        let (_, all) = sessions.begin(request(id, 2, vec![]), 1, 0).expect("goes on");
+        assert_eq!(all.iter().map(|w| w.partition).collect::<Vec<_>>(), [0, 1, 2]);
     }
 
     #[test]

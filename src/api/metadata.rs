@@ -1,8 +1,10 @@
 //! Metadata: the brokers (which are cores), topics, and which core leads what.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::api::authorized_operations::{CLUSTER_OPERATIONS, TOPIC_OPERATIONS};
 use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::api::topics;
@@ -27,6 +29,12 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
     };
     // Version 0 cannot say null: there an empty list is all topics.
     let asked = request.topics.as_deref().filter(|topics| !(context.api_version == 0 && topics.is_empty()));
+    // What stands there more than once is answered once.
+    let asked: Option<Vec<&MetadataRequestTopic<'_>>> = asked.map(|asked| {
+        let mut known = BTreeSet::new();
+        asked.iter().filter(|topic| known.insert((topic.name, topic.topic_id.0))).collect()
+    });
+    let asked = asked.as_deref();
     let mut snapshot = shard.snapshot();
     let mut created = Vec::new();
     let may_create = request.allow_auto_topic_creation && shard.options().broker_config.auto_create_topics_enable();
@@ -37,7 +45,7 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
         snapshot = shard.snapshot();
     }
     let all: Vec<Arc<Topic>>;
-    let topics = match asked {
+    let mut topics = match asked {
         None => {
             all = snapshot.topics().cloned().collect();
             let mut told = Vec::with_capacity(all.len());
@@ -66,13 +74,19 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
             rack: None,
         })
         .collect();
-    let response = MetadataResponse {
+    if request.include_topic_authorized_operations {
+        topics.iter_mut().for_each(|topic| topic.topic_authorized_operations = TOPIC_OPERATIONS);
+    }
+    let mut response = MetadataResponse {
         brokers,
         cluster_id: Some(&options.cluster_id),
         controller_id: options.brokers[0].id,
         topics,
         ..MetadataResponse::default()
     };
+    if request.include_cluster_authorized_operations {
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS;
+    }
     Outcome::message(context, |out, version| response.encode(out, version))
 }
 
@@ -84,7 +98,7 @@ fn look_up<'a>(snapshot: &'a Snapshot, asked: &MetadataRequestTopic<'_>) -> Opti
 }
 
 /// The names that are asked for, legal, and not there.
-fn missing<'a>(snapshot: &Snapshot, asked: &[MetadataRequestTopic<'a>]) -> Vec<&'a str> {
+fn missing<'a>(snapshot: &Snapshot, asked: &[&MetadataRequestTopic<'a>]) -> Vec<&'a str> {
     let names = asked.iter().filter_map(|topic| topic.name);
     names.filter(|name| snapshot.topic(name).is_none() && check_topic_name(name).is_ok()).collect()
 }
@@ -125,7 +139,7 @@ fn found<'a>(shard: &Shard, topic: &'a Topic) -> MetadataResponseTopic<'a> {
         .iter()
         .zip(0..)
         .map(|(partition, partition_index)| {
-            let leader_id = options.brokers[usize::from(partition.core.index())].id;
+            let leader_id = options.broker_of(u32::from(partition.core.index())).map_or(-1, |broker| broker.id);
             MetadataResponsePartition {
                 partition_index,
                 leader_id,

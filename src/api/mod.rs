@@ -3,18 +3,23 @@
 //! [`dispatch`] is the one `match` on the API key. A handler gets the request's bytes and the core it arrived on, and
 //! makes the reply; it reaches partitions only through the shard's router.
 
+pub mod authorized_operations;
 pub mod cluster;
 pub mod configs;
 pub mod context;
 pub mod coordinator;
+pub mod delete_records;
 pub mod dispatch;
 pub mod error_map;
 pub mod fetch;
 pub mod fetch_session;
+pub mod forwarded_append;
 pub mod list_offsets;
 pub mod metadata;
+pub mod partition_read;
 pub mod produce;
 pub mod producer_id;
+pub mod remote_fetch;
 pub mod reply;
 pub mod topics;
 pub mod versions;

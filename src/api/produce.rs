@@ -7,8 +7,10 @@ use std::task::Poll;
 
 use crate::api::context::{Api, ConnectionState, RequestContext};
 use crate::api::error_map::{self, Refusal};
+use crate::api::forwarded_append::{self, ForwardedAppend, Landed, Until};
 use crate::api::reply::Outcome;
-use crate::record::check::{CheckedBatch, DeepCheck, Progress};
+use crate::record::batch_error::{BatchError, Invalidity};
+use crate::record::check::{CheckedBatch, DeepCheck, Progress, begins_transactional};
 use crate::record::compression::Compression;
 use crate::record::offset::{PartitionId, TopicId};
 use crate::record::record_tally::AppendLimits;
@@ -17,6 +19,7 @@ use crate::shard::append::{self, Appended};
 use crate::shard::core::Shard;
 use crate::shard::partition::Partition;
 use crate::shard::router::Route;
+use crate::shard::topic_limits::TopicLimits;
 use crate::wire::error_code::ErrorCode;
 use crate::wire::frame;
 use crate::wire::messages::produce_response::{
@@ -30,6 +33,10 @@ use crate::wire::writer::EncodeError;
 enum PartitionOutcome {
     /// It has its offsets; the write may still be under way.
     Appended { appended: Appended, log_start: i64 },
+    /// It is on its way to the core that leads the partition.
+    Forwarded(ForwardedAppend),
+    /// It is in the log of a partition that another core leads.
+    Landed(Landed),
     /// Nothing was appended.
     Refused(Refusal),
 }
@@ -49,7 +56,7 @@ pub async fn handle(
     };
     // What the reply says of topics, before their records are cut out of the body.
     let names: Vec<TopicName> = request.topics.iter().map(|topic| TopicName::of(topic.topic, &body)).collect();
-    let refused_whole = refuse_whole(&request);
+    let refused_whole = refuse_whole(&request, &body);
 
     let mut outcomes = Vec::with_capacity(request.partitions.len());
     let mut checked = Vec::with_capacity(request.partitions.len());
@@ -67,13 +74,25 @@ pub async fn handle(
     ticket.wait_turn().await;
     for checked in checked {
         outcomes.push(match checked {
-            Ok((partition, records, batch)) => match append::start(shard, &partition, records, &batch).await {
-                Ok(appended) => {
-                    let log_start = partition.log().borrow().offsets().log_start.get();
-                    PartitionOutcome::Appended { appended, log_start }
+            Ok((Place::Here(partition), records, batch)) => {
+                match append::start(shard, &partition, records, &batch).await {
+                    Ok(appended) => {
+                        let log_start = partition.log().borrow().offsets().log_start.get();
+                        PartitionOutcome::Appended { appended, log_start }
+                    }
+                    Err(failure) => {
+                        let log_start = partition.log().borrow().offsets().log_start;
+                        PartitionOutcome::Refused(error_map::append_failure(&failure).at(log_start))
+                    }
                 }
-                Err(failure) => PartitionOutcome::Refused(error_map::append_failure(&failure)),
-            },
+            }
+            Ok((Place::There { core, id }, records, batch)) => {
+                let until = match request.acks {
+                    0 => Until::Written,
+                    _ => Until::Durable { timeout_ms: u64::try_from(request.timeout_ms).unwrap_or(0) },
+                };
+                PartitionOutcome::Forwarded(forwarded_append::send(shard, core, id, &records, batch, until).await)
+            }
             Err(refusal) => PartitionOutcome::Refused(refusal),
         });
     }
@@ -84,6 +103,12 @@ pub async fn handle(
     }
     wait_durable(shard, &mut outcomes, request.timeout_ms).await;
     encode(shard, context, &request, &names, &outcomes)
+}
+
+/// Where a batch is appended.
+enum Place {
+    Here(Rc<Partition>),
+    There { core: usize, id: PartitionId },
 }
 
 /// The topic of a request, kept apart from its body.
@@ -117,11 +142,28 @@ fn cut(body: &mut Buffer, cut_to: &mut usize, range: Range<usize>) -> Buffer {
 }
 
 /// What is wrong with the request as a whole: then each of its partitions is refused.
-fn refuse_whole(request: &ProduceFrame) -> Option<Refusal> {
-    if !(-1..=1).contains(&request.acks) {
-        return Some(Refusal::new(ErrorCode::InvalidRequiredAcks));
+///
+/// Kafka asks first whether any batch is part of a transaction, and stops at the first that is, or that cannot be read.
+fn refuse_whole(request: &ProduceFrame, body: &[u8]) -> Option<Refusal> {
+    let all = request.partitions.iter().filter_map(|wanted| body.get(wanted.records.clone()?));
+    for records in all {
+        match begins_transactional(records) {
+            // As Kafka: a transactional batch without an id is refused as not authorized.
+            Ok(true) if request.transactional_id.is_none() => {
+                return Some(Refusal::new(ErrorCode::TransactionalIdAuthorizationFailed));
+            }
+            Ok(true) => return None,
+            Ok(false) => {}
+            Err(error) => return Some(error_map::batch_error(&error)),
+        }
     }
     None
+}
+
+/// Kafka looks at this of each partition's records before it looks at what the request asks of all (its acks).
+fn is_seen_first(error: &BatchError) -> bool {
+    let shape = [Invalidity::NoBatch, Invalidity::OldMagic, Invalidity::SecondBatch];
+    matches!(error, BatchError::Corrupt(_)) || matches!(error, BatchError::Invalid(cause) if shape.contains(cause))
 }
 
 /// Checks one partition's batch: whether it may be appended here, and whether it is whole.
@@ -132,58 +174,79 @@ async fn check(
     records: Option<Buffer>,
     request: &ProduceFrame,
     version: i16,
-) -> Result<(Rc<Partition>, Buffer, CheckedBatch), Refusal> {
+) -> Result<(Place, Buffer, CheckedBatch), Refusal> {
     let snapshot = shard.snapshot();
     let found = match topic {
         TopicName::Name(name) => snapshot.topic(name).ok_or(ErrorCode::UnknownTopicOrPartition),
         TopicName::Id(id) => snapshot.topic_by_id(TopicId(*id)).ok_or(ErrorCode::UnknownTopicId),
     };
     let topic = found.map_err(Refusal::new)?;
-    let partition = match shard.route(PartitionId { topic_id: topic.id, partition: index }) {
-        Route::Here(partition) => partition,
+    let id = PartitionId { topic_id: topic.id, partition: index };
+    let acks_refusal = match request.acks {
+        -1..=1 => Ok(()),
+        _ => Err(Refusal::new(ErrorCode::InvalidRequiredAcks)),
+    };
+    let (place, limits) = match shard.route(id) {
+        Route::Here(partition) => {
+            let limits = partition.limits();
+            (Place::Here(partition), limits)
+        }
+        Route::Unknown => return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition)),
+        Route::There { core } => (Place::There { core, id }, TopicLimits::of(shard.options(), &topic.configs)),
+        _ if acks_refusal.is_err() => return Err(Refusal::new(ErrorCode::InvalidRequiredAcks)),
         Route::Elsewhere { core, leader_epoch } => return Err(Refusal::led_by(core, leader_epoch)),
         Route::NotReady { offline: true } => return Err(Refusal::new(ErrorCode::KafkaStorageError)),
         Route::NotReady { offline: false } => return Err(Refusal::new(ErrorCode::NotLeaderOrFollower)),
-        Route::Unknown => return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition)),
     };
     let mut records = records
         .ok_or_else(|| Refusal::with_message(ErrorCode::InvalidRecord, "The partition has no records.".to_owned()))?;
-    let limits = AppendLimits { now_ms: shard.io().wall_ms(), ..partition.limits().append };
-    let mut check = DeepCheck::begin(&records, &limits).map_err(|error| error_map::batch_error(&error))?;
+    let limits = AppendLimits { now_ms: shard.io().wall_ms(), ..limits.append };
+    let refused = |error: BatchError| match &place {
+        Place::Here(partition) => error_map::batch_error(&error).at(partition.log().borrow().offsets().log_start),
+        Place::There { .. } => error_map::batch_error(&error),
+    };
+    let mut check = match DeepCheck::begin(&records, &limits) {
+        Ok(check) => check,
+        Err(error) if is_seen_first(&error) => return Err(error_map::batch_error(&error)),
+        Err(error) => return acks_refusal.and(Err(refused(error))),
+    };
     if check.compression() == Some(Compression::Zstd) && version < ZSTD_MIN {
         return Err(Refusal::with_message(
             ErrorCode::UnsupportedCompressionType,
             format!("Produce requests with version {version} are not allowed to use ZStandard compression"),
         ));
     }
+    acks_refusal?;
     let batch = loop {
-        match check.step(&records, CHECK_BYTES_A_TURN).map_err(|error| error_map::batch_error(&error))? {
+        match check.step(&records, CHECK_BYTES_A_TURN).map_err(refused)? {
             Progress::Done(batch) => break batch,
             Progress::More => shard.io().yield_now().await,
         }
     };
     if batch.is_transactional() {
-        return Err(match request.transactional_id {
-            // As Kafka: a transactional batch without an id is refused as not authorized.
-            None => Refusal::new(ErrorCode::TransactionalIdAuthorizationFailed),
-            Some(_) => Refusal::with_message(
-                ErrorCode::InvalidTxnState,
-                "Transactions are not served by this version of the server.".to_owned(),
-            ),
-        });
+        return Err(Refusal::with_message(
+            ErrorCode::InvalidTxnState,
+            "Transactions are not served by this version of the server.".to_owned(),
+        ));
     }
     records.truncate(batch.len_bytes as usize);
-    Ok((partition, records, batch))
+    Ok((place, records, batch))
 }
 
 /// acks=0: nothing is answered, and an error closes the connection, as in Kafka. The writes are waited for (not their
 /// syncs), so that a client cannot pile up more than its connection's share.
 async fn finish_unacknowledged(shard: &Rc<Shard>, outcomes: Vec<PartitionOutcome>) -> Outcome {
-    for outcome in &outcomes {
+    for outcome in outcomes {
         match outcome {
             PartitionOutcome::Refused(refusal) => {
                 return Outcome::Close(format!("a produce with acks=0 failed: {}", refusal.text()));
             }
+            PartitionOutcome::Forwarded(append) => {
+                if let Err(refusal) = forwarded_append::outcome(append).await {
+                    return Outcome::Close(format!("a produce with acks=0 failed: {}", refusal.text()));
+                }
+            }
+            PartitionOutcome::Landed(_) => {}
             PartitionOutcome::Appended { appended, .. } => {
                 if let Err(failure) = appended.wait_written(shard.io()).await {
                     return Outcome::Close(format!("a produce with acks=0 failed: {failure}"));
@@ -200,6 +263,15 @@ async fn wait_durable(shard: &Rc<Shard>, outcomes: &mut [PartitionOutcome], time
     let deadline = io.now().plus_ms(u64::try_from(timeout_ms).unwrap_or(0));
     let mut timer = None;
     for outcome in outcomes {
+        if matches!(outcome, PartitionOutcome::Forwarded(_)) {
+            let placeholder = PartitionOutcome::Refused(Refusal::new(ErrorCode::NotLeaderOrFollower));
+            if let PartitionOutcome::Forwarded(append) = std::mem::replace(outcome, placeholder) {
+                *outcome = match forwarded_append::outcome(append).await {
+                    Ok(landed) => PartitionOutcome::Landed(landed),
+                    Err(refusal) => PartitionOutcome::Refused(refusal),
+                };
+            }
+        }
         let PartitionOutcome::Appended { appended, .. } = outcome else { continue };
         let waited = poll_fn(|_| match appended.poll_durable(io) {
             Poll::Ready(waited) => Poll::Ready(Some(waited)),
@@ -250,13 +322,16 @@ fn encode_body(
         for at in topic.partitions.clone() {
             let index = request.partitions[at].index;
             match &outcomes[at] {
-                PartitionOutcome::Appended { appended, log_start } => encoder.partition(&PartitionProduceResponse {
+                PartitionOutcome::Appended { appended, log_start } => encoder.partition(&landed(
                     index,
-                    base_offset: appended.base_offset.get(),
-                    log_append_time_ms: appended.log_append_time_ms.unwrap_or(-1),
-                    log_start_offset: *log_start,
-                    ..PartitionProduceResponse::default()
-                })?,
+                    appended.base_offset.get(),
+                    appended.log_append_time_ms,
+                    *log_start,
+                ))?,
+                PartitionOutcome::Landed(at) => {
+                    encoder.partition(&landed(index, at.base_offset, at.log_append_time_ms, at.log_start))?;
+                }
+                PartitionOutcome::Forwarded(_) => unreachable!("all appends were waited for"),
                 PartitionOutcome::Refused(refusal) => {
                     if let Some((core, _)) = refusal.leader
                         && !leaders.contains(&core)
@@ -277,13 +352,28 @@ fn encode_body(
     encoder.end(0, &endpoints)
 }
 
+fn landed(
+    index: i32,
+    base_offset: i64,
+    log_append_time_ms: Option<i64>,
+    log_start_offset: i64,
+) -> PartitionProduceResponse<'static> {
+    PartitionProduceResponse {
+        index,
+        base_offset,
+        log_append_time_ms: log_append_time_ms.unwrap_or(-1),
+        log_start_offset,
+        ..PartitionProduceResponse::default()
+    }
+}
+
 fn refused<'a>(shard: &Shard, index: i32, refusal: &'a Refusal, version: i16) -> PartitionProduceResponse<'a> {
     let mut response = PartitionProduceResponse {
         index,
         error_code: refusal.error.code(),
         base_offset: -1,
         log_append_time_ms: -1,
-        log_start_offset: -1,
+        log_start_offset: refusal.log_start_offset,
         ..PartitionProduceResponse::default()
     };
     if version >= 8 {

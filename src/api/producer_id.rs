@@ -18,6 +18,8 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
     };
     let given = match request.transactional_id {
         Some("") => Err(ErrorCode::InvalidRequest),
+        // An id and its epoch stand together, or neither does.
+        _ if (request.producer_id == -1) != (request.producer_epoch == -1) => Err(ErrorCode::InvalidRequest),
         Some(_) => Err(ErrorCode::CoordinatorNotAvailable),
         // As Kafka: a producer without a transactional id always gets a new id, whatever it had.
         None => shard.next_producer_id().await.map_err(|error| {

@@ -41,6 +41,9 @@ pub struct ServeArgs {
     /// What clients are told to connect to; core i is told with the port + i [default: as --listen]
     #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise)]
     pub advertise: Option<Advertise>,
+    /// How clients reach the cores [default: per-core]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub listen_mode: Option<ListenMode>,
     /// How many cores (2), or which processors (0,2,4-7) [default: one of each physical core, 16 at most]
     #[arg(long, value_name = "N|LIST")]
     pub cores: Option<CoresWanted>,
@@ -72,6 +75,30 @@ pub struct ServeArgs {
     /// Kernel features to do without, with commas between them (for tests of the fallbacks)
     #[arg(long, value_name = "LIST")]
     pub ring_mask: Option<RingMask>,
+}
+
+/// How clients reach the cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ListenMode {
+    /// Each core is a broker with its own port, and clients connect to the core that has their partition: the quickest
+    #[default]
+    PerCore,
+    /// One broker with one port, which all cores accept on; requests cross to the core that has the partition: for NAT,
+    /// containers and firewalls with one port
+    Single,
+    /// One broker with one port, which core 0 accepts on
+    FirstCore,
+}
+
+impl ListenMode {
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PerCore => "per-core",
+            Self::Single => "single",
+            Self::FirstCore => "first-core",
+        }
+    }
 }
 
 /// When a write is acknowledged.

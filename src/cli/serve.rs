@@ -9,13 +9,13 @@ use signal_hook::iterator::Signals;
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
-use super::args::ServeArgs;
+use super::args::{self, ServeArgs};
 use super::serve_options::{Machine, ServeError, ServeOptions};
 use crate::control::broker_config::{BrokerConfig, Effect};
 use crate::control::id::{BrokerId, CoreIndex};
 use crate::ring::core::CoreOptions;
 use crate::server::boot::{self, ServerOptions};
-use crate::shard::options::{BrokerAddress, ShardOptions};
+use crate::shard::options::{BrokerAddress, ListenMode, ShardOptions};
 
 /// Runs `alluvium serve` until it ends.
 pub fn run(args: &ServeArgs) -> ExitCode {
@@ -79,7 +79,13 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
     let core_count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
     let node_id = i32::try_from(options.node_id.value).unwrap_or(i32::MAX);
     let advertise = &options.advertise.value;
-    let brokers = CoreIndex::first(u16::try_from(core_count).unwrap_or(u16::MAX))
+    let listen_mode = match options.listen_mode.value {
+        args::ListenMode::PerCore => ListenMode::PerCore,
+        args::ListenMode::Single => ListenMode::Single,
+        args::ListenMode::FirstCore => ListenMode::FirstCore,
+    };
+    let broker_count = if listen_mode.is_one_broker() { 1 } else { core_count };
+    let brokers = CoreIndex::first(u16::try_from(broker_count).unwrap_or(u16::MAX))
         .into_iter()
         .map(|core| BrokerAddress {
             id: BrokerId::of(node_id, core).map_or(i32::MAX, |id| id.0),
@@ -99,6 +105,7 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
         cluster_id: String::new(),
         cluster_id_bytes: [0; 16],
         clamp_replication: options.clamp_replication.value,
+        listen_mode,
         brokers,
         data_dirs: Vec::new(),
         frame_memory_bytes,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::address::{Address, KAFKA_PORT};
-use super::args::{Durability, ServeArgs};
+use super::args::{Durability, ListenMode, ServeArgs};
 use super::byte_size;
 use super::cores::{self, CORES_MAX, CoresError, Processor};
 use crate::control::broker_config::BrokerConfigError;
@@ -23,6 +23,8 @@ pub struct ServeOptions {
     pub listen: Resolved<SocketAddr>,
     /// What clients are told for core 0; core i is told with the port + i.
     pub advertise: Resolved<Address>,
+    /// How clients reach the cores.
+    pub listen_mode: Resolved<ListenMode>,
     /// The processor of each core, by core index.
     pub cores: Resolved<Vec<usize>>,
     /// The machine's number; broker ids are `node_id * 1000 + core index`.
@@ -136,8 +138,10 @@ impl ServeOptions {
     pub fn resolve(args: &ServeArgs, machine: &Machine) -> Result<Self, ServeError> {
         let source = if args.cores.is_some() { Source::Flag } else { Source::Machine };
         let cores = Resolved { value: cores::choose(args.cores.as_ref(), &machine.processors)?, source };
-        let listen = resolve_listen(args, cores.value.len())?;
-        let advertise = resolve_advertise(args, &listen, cores.value.len())?;
+        let listen_mode = Resolved::or(args.listen_mode, ListenMode::default());
+        let ports = if listen_mode.value == ListenMode::PerCore { cores.value.len() } else { 1 };
+        let listen = resolve_listen(args, ports)?;
+        let advertise = resolve_advertise(args, &listen, ports)?;
         let data_dirs = match args.data_dirs.as_slice() {
             [] => Resolved::default_of(vec![PathBuf::from("./data")]),
             dirs => Resolved::flag(dirs.to_vec()),
@@ -162,6 +166,7 @@ impl ServeOptions {
         Ok(Self {
             listen,
             advertise,
+            listen_mode,
             cores,
             node_id: Resolved::or(args.node_id, 1),
             data_dirs,
@@ -191,6 +196,7 @@ impl fmt::Display for ServeOptions {
         };
         line("listen", &self.listen.value, self.listen.source)?;
         line("advertise", &self.advertise.value, self.advertise.source)?;
+        line("listen_mode", &self.listen_mode.value.name(), self.listen_mode.source)?;
         line("cores", &cores.join(","), self.cores.source)?;
         line("node-id", &self.node_id.value, self.node_id.source)?;
         line("data-dir", &dirs.join(","), self.data_dirs.source)?;
@@ -334,6 +340,7 @@ mod tests {
         let options = resolve(&ServeArgs::default()).expect("defaults");
         let printed = "listen = 127.0.0.1:9092 (default)\n\
             advertise = 127.0.0.1:9092 (from --listen)\n\
+            listen_mode = per-core (default)\n\
             cores = 0,1,2,3 (this machine)\n\
             node-id = 1 (default)\n\
             data-dir = ./data (default)\n\

@@ -119,6 +119,18 @@ impl BrokerConfig {
         self.flag("delete.topic.enable")
     }
 
+    /// `log.retention.check.interval.ms`.
+    #[must_use]
+    pub fn log_retention_check_interval_ms(&self) -> u64 {
+        u64::try_from(self.integer("log.retention.check.interval.ms")).unwrap_or(u64::MAX)
+    }
+
+    /// `log.initial.task.delay.ms`: before the first look for what is to be deleted.
+    #[must_use]
+    pub fn log_initial_task_delay_ms(&self) -> u64 {
+        u64::try_from(self.integer("log.initial.task.delay.ms")).unwrap_or(u64::MAX)
+    }
+
     /// `socket.request.max.bytes`.
     #[must_use]
     pub fn socket_request_max_bytes(&self) -> u32 {
@@ -177,12 +189,6 @@ impl BrokerConfig {
     #[must_use]
     pub fn queued_max_request_bytes(&self) -> Option<u64> {
         u64::try_from(self.integer("queued.max.request.bytes")).ok().filter(|bytes| *bytes > 0)
-    }
-
-    /// `log.retention.check.interval.ms`.
-    #[must_use]
-    pub fn log_retention_check_interval_ms(&self) -> u64 {
-        u64::try_from(self.integer("log.retention.check.interval.ms")).unwrap_or(1)
     }
 
     /// What was set, by name.

@@ -111,6 +111,7 @@ pub const BROKER_CONFIGS: &[BrokerConfigKey] = &[
     idle("log.flush.start.offset.checkpoint.interval.ms", Int, Some("60000"), CHECKPOINTS),
     works("log.index.interval.bytes", Int, Some("4096"), NOT_NEGATIVE, "Bytes of log between two entries of its offset index."),
     works("log.index.size.max.bytes", Int, Some("10485760"), Valid::AtLeast(4), "The most bytes of an index."),
+    works("log.initial.task.delay.ms", Long, Some("30000"), NOT_NEGATIVE, "The time after the start before segments are first looked at for deletion."),
     works("log.local.retention.bytes", Long, Some("-2"), Valid::AtLeast(-2), "The local size above which copied segments are deleted locally."),
     works("log.local.retention.ms", Long, Some("-2"), Valid::AtLeast(-2), "The age at which a copied segment is deleted locally."),
     works("log.message.timestamp.after.max.ms", Long, Some("3600000"), NOT_NEGATIVE, "How far a record's time may be in the future."),

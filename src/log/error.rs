@@ -72,6 +72,16 @@ pub enum ReadError {
     },
 }
 
+/// Where the log start offset may not be moved to: OFFSET_OUT_OF_RANGE (1). Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the log start offset cannot be moved to {asked}, above the high watermark {high_watermark}")]
+pub struct LogStartError {
+    /// Where to.
+    pub asked: Offset,
+    /// The log may begin here at the latest.
+    pub high_watermark: Offset,
+}
+
 /// Why a partition cannot be opened: it goes offline, the others go on.
 #[derive(Debug, Error)]
 pub enum RecoveryError {

@@ -139,6 +139,16 @@ pub fn producer_snapshot_path(folder: &Path, offset: Offset) -> PathBuf {
     file_path(folder, SegmentId(offset), "snapshot")
 }
 
+/// Names of all files that a segment may have, the log last: without the others it can be opened, they without it go.
+pub fn segment_file_names(segment: SegmentId) -> [String; 5] {
+    ["index", "timeindex", "txnindex", "snapshot", "log"].map(|extension| format!("{:020}.{extension}", segment.0.0))
+}
+
+/// The time index of a segment.
+pub fn time_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
+    file_path(folder, segment, "timeindex")
+}
+
 fn file_path(folder: &Path, segment: SegmentId, extension: &str) -> PathBuf {
     folder.join(format!("{:020}.{extension}", segment.0.0))
 }
@@ -153,6 +163,9 @@ pub const RECOVERY_POINT_CHECKPOINT: &str = "recovery-point-offset-checkpoint";
 pub const LOG_START_CHECKPOINT: &str = "log-start-offset-checkpoint";
 /// Kafka's name of the replicated high watermarks' file in a data directory.
 pub const HIGH_WATERMARK_CHECKPOINT: &str = "replication-offset-checkpoint";
+
+/// Behind the name of a file that is to be removed after `file.delete.delay.ms`.
+pub const DELETED_SUFFIX: &str = ".deleted";
 
 const OFFSET_DIGITS: usize = 20;
 /// A random UUID without its dashes.

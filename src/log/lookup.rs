@@ -135,6 +135,20 @@ impl Lookup {
         Self { want, segment, next, walked: false, state }
     }
 
+    /// The segment that is searched now.
+    pub(in crate::log) fn segment(&self) -> SegmentId {
+        self.segment.id
+    }
+
+    /// A place in the log at or before the offset, once no index is needed for it.
+    pub(in crate::log) fn scan_position(&self) -> Option<u64> {
+        match &self.state {
+            State::Scan { position_bytes } => Some(*position_bytes),
+            State::Found(found) => Some(found.position_bytes),
+            State::Index { .. } | State::Done(_) | State::Empty => None,
+        }
+    }
+
     /// What is needed next, or the result. Asked twice without a feed, it answers the same.
     pub fn step(&mut self) -> LookupStep {
         loop {

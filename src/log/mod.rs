@@ -5,6 +5,7 @@
 
 pub mod core_checkpoint;
 pub mod error;
+pub mod index_recovery;
 pub mod layout;
 pub mod leader_epochs;
 pub mod log_offsets;
@@ -12,6 +13,7 @@ pub mod lookup;
 pub mod offset_index;
 pub mod partition_log;
 pub mod partition_metadata;
+pub mod partition_reads;
 pub mod plan;
 pub mod producer_recovery;
 pub mod producer_snapshot;
@@ -19,6 +21,9 @@ pub mod producer_snapshots;
 pub mod producer_state;
 pub mod recovery;
 pub mod recovery_point;
+pub mod retention;
 pub mod scan;
 pub mod segment;
 pub mod segment_files;
+pub mod time_index;
+pub mod time_lookup;

@@ -2,17 +2,16 @@
 
 use std::collections::VecDeque;
 
-use crate::log::error::{AppendError, ReadError};
+use crate::log::error::AppendError;
 use crate::log::leader_epochs::LeaderEpochs;
 use crate::log::log_offsets::LogOffsets;
-use crate::log::lookup::{Found, Lookup, SegmentView, Start, Want};
 use crate::log::plan::{
-    Append, AppendPlan, Committed, IndexWrite, ReadBound, ReadHint, RollPlan, SegmentId, SyncPlan, Truncate,
+    Append, AppendPlan, Committed, IndexKind, IndexWrite, ReadHint, RollPlan, SegmentId, SyncPlan, Truncate,
 };
 use crate::log::producer_snapshots::{ProducerSnapshots, SnapshotWrite};
 use crate::log::producer_state::{ProducerStates, ProducerUndo, Sequence};
 use crate::log::recovery::RecoveredLog;
-use crate::log::segment::{Segment, SegmentLimits};
+use crate::log::segment::{Incoming, Segment, SegmentLimits, SegmentTimes};
 use crate::record::check::CheckedBatch;
 use crate::record::offset::{LeaderEpoch, Offset, TimestampMs};
 
@@ -21,31 +20,37 @@ use crate::record::offset::{LeaderEpoch, Offset, TimestampMs};
 /// Offsets, positions and sequences are reserved when a plan is made. A failed plan takes all later ones with it.
 pub struct PartitionLog {
     config: LogConfig,
-    leader_epoch: LeaderEpoch,
-    offsets: LogOffsets,
+    pub(in crate::log) leader_epoch: LeaderEpoch,
+    pub(in crate::log) offsets: LogOffsets,
     /// By base offset, the active one last; never empty.
-    segments: Vec<Segment>,
-    epochs: LeaderEpochs,
-    epochs_changed: bool,
+    pub(in crate::log) segments: Vec<Segment>,
+    pub(in crate::log) epochs: LeaderEpochs,
+    pub(in crate::log) epochs_changed: bool,
     producers: ProducerStates,
     snapshots: ProducerSnapshots,
     /// Plans that are neither committed nor failed, or wait for an earlier one; by id.
     in_flight: VecDeque<InFlight>,
     next_plan_id: u64,
-    generation: u32,
+    pub(in crate::log) generation: u32,
     truncating: bool,
     /// Where `written` lies.
-    written_at: Place,
+    pub(in crate::log) written_at: Place,
     /// Where the high watermark lies.
-    high_watermark_at: Place,
+    pub(in crate::log) high_watermark_at: Place,
     /// Ends of written batches above what is durable.
-    not_durable: VecDeque<(Offset, Place)>,
+    not_durable: VecDeque<(Offset, Place, TimestampMs)>,
     /// Where the newest written batches begin, oldest first.
-    newest: VecDeque<ReadHint>,
+    pub(in crate::log) newest: VecDeque<ReadHint>,
     /// Where sequential readers go on, newest last.
-    hints: VecDeque<ReadHint>,
+    pub(in crate::log) hints: VecDeque<ReadHint>,
     /// All entries of the segments below are in their index files.
     index_written_below: SegmentId,
+    /// And on stable storage.
+    index_completed_below: SegmentId,
+    /// Largest timestamp below the high watermark of the segment that has the high watermark.
+    pub(in crate::log) readable_max_timestamp: Option<(TimestampMs, Offset)>,
+    /// Each segment's jitter comes from it and the segment's base offset.
+    roll_seed: u64,
 }
 
 /// The configs that a log looks at, by their Kafka names.
@@ -57,6 +62,10 @@ pub struct LogConfig {
     pub index_interval_bytes: u32,
     /// `segment.index.bytes`.
     pub segment_index_bytes: u32,
+    /// `segment.ms`.
+    pub segment_ms: u64,
+    /// `segment.jitter.ms`.
+    pub segment_jitter_ms: u64,
     /// `message.timestamp.type` is LogAppendTime.
     pub log_append_time: bool,
 }
@@ -67,26 +76,32 @@ impl Default for LogConfig {
             segment_bytes: 1 << 30,
             index_interval_bytes: 4096,
             segment_index_bytes: 10 << 20,
+            segment_ms: 7 * 24 * 3_600_000,
+            segment_jitter_ms: 0,
             log_append_time: false,
         }
     }
 }
 
 impl LogConfig {
-    fn segment_limits(&self) -> SegmentLimits {
+    /// The limits of one segment. Its jitter is taken off `segment.ms` as long as it lives: `random` is its own.
+    fn segment_limits(&self, random: u64) -> SegmentLimits {
+        // As in Kafka: below the smaller of the two.
+        let jitter_ms = random.checked_rem(self.segment_jitter_ms.min(self.segment_ms)).unwrap_or(0);
         SegmentLimits {
             segment_bytes: self.segment_bytes,
             index_interval_bytes: self.index_interval_bytes,
             segment_index_bytes: self.segment_index_bytes,
+            roll_ms: self.segment_ms - jitter_ms,
         }
     }
 }
 
 /// A place between batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    segment: SegmentId,
-    position_bytes: u64,
+pub(in crate::log) struct Place {
+    pub(in crate::log) segment: SegmentId,
+    pub(in crate::log) position_bytes: u64,
 }
 
 /// A plan on its way, and what taking it back needs.
@@ -98,7 +113,9 @@ struct InFlight {
     begins_at: Place,
     ends_at: Place,
     producer: Option<ProducerUndo>,
-    timestamps_before: (Option<TimestampMs>, Option<(TimestampMs, Offset)>),
+    times_before: SegmentTimes,
+    /// As the time index has it.
+    max_timestamp: TimestampMs,
 }
 
 impl PartitionLog {
@@ -125,6 +142,7 @@ impl PartitionLog {
             written: log_end,
             log_end,
         };
+        let readable_max_timestamp = segments.last().and_then(Segment::max_timestamp);
         let mut checked = offsets;
         checked.set(offsets);
         Self {
@@ -146,7 +164,21 @@ impl PartitionLog {
             newest: VecDeque::new(),
             hints: VecDeque::new(),
             index_written_below: at.segment,
+            index_completed_below: at.segment,
+            readable_max_timestamp,
+            roll_seed: 0,
         }
+    }
+
+    /// Takes the random number that the jitter of its segments comes from (`segment.jitter.ms`).
+    #[must_use]
+    pub fn with_roll_seed(mut self, seed: u64) -> Self {
+        self.roll_seed = seed;
+        self
+    }
+
+    fn limits_of_active(&self) -> SegmentLimits {
+        self.config.segment_limits(mixed(self.roll_seed ^ self.active().base_offset().0.cast_unsigned()))
     }
 
     /// Where the log begins, and how far it is durable, written, planned, readable.
@@ -219,24 +251,22 @@ impl PartitionLog {
         if last_offset.0 >= i64::MAX - 1 {
             return Err(AppendError::NoOffsetsLeft);
         }
-        let limits = self.config.segment_limits();
-        if self.active().should_roll(batch.len_bytes, last_offset, &limits) {
+        let log_append_time = self.config.log_append_time.then_some(now_ms);
+        let max_timestamp = log_append_time.map_or(batch.max_timestamp, TimestampMs);
+        let limits = self.limits_of_active();
+        let incoming = Incoming { len_bytes: batch.len_bytes, first_offset: base_offset, last_offset, max_timestamp };
+        if self.active_mut().should_roll(&incoming, &limits, now_ms) {
             let sealed = self.active().id();
             return Ok(Append::Roll(RollPlan { segment: SegmentId(base_offset), sealed, generation: self.generation }));
         }
 
-        let log_append_time = self.config.log_append_time.then_some(now_ms);
-        let max_timestamp = match log_append_time {
-            Some(now_ms) => (TimestampMs(now_ms), base_offset),
-            None => (batch.max_timestamp, base_offset.plus(i64::from(batch.max_timestamp_offset_delta))),
-        };
-        let producer = self.producers.reserve(batch, base_offset, max_timestamp.0);
+        let producer = self.producers.reserve(batch, base_offset, max_timestamp);
         self.epochs_changed |= self.epochs.assign(self.leader_epoch, base_offset);
         let active = self.active_mut();
         let segment = active.id();
-        let timestamps_before = (active.first_timestamp(), active.max_timestamp());
+        let times_before = active.times();
         let position_bytes = active.size_bytes();
-        active.reserve(batch.len_bytes, base_offset, last_offset, max_timestamp, &limits);
+        active.reserve(&incoming, &limits);
         self.snapshots.appended(batch.len_bytes);
         let active = self.active();
         let ends_at = Place { segment, position_bytes: active.size_bytes() };
@@ -251,7 +281,8 @@ impl PartitionLog {
             begins_at: Place { segment, position_bytes },
             ends_at,
             producer,
-            timestamps_before,
+            times_before,
+            max_timestamp,
         });
         self.offsets.set(LogOffsets { log_end: last_offset.plus(1), ..self.offsets });
         Ok(Append::Plan(AppendPlan {
@@ -281,6 +312,7 @@ impl PartitionLog {
             return false;
         }
         assert!(plan.segment > plan.sealed, "{plan:?}");
+        self.active_mut().complete_time_index();
         self.segments.push(Segment::new(plan.segment));
         self.snapshots.take(plan.segment.0, &self.producers);
         true
@@ -301,7 +333,7 @@ impl PartitionLog {
             assert!(flight.base_offset >= written, "plan {} goes back", flight.id);
             written = flight.last_offset.plus(1);
             self.written_at = flight.ends_at;
-            self.not_durable.push_back((written, flight.ends_at));
+            self.not_durable.push_back((written, flight.ends_at, flight.max_timestamp));
             if self.newest.len() == NEWEST_KEPT {
                 self.newest.pop_front();
             }
@@ -332,8 +364,7 @@ impl PartitionLog {
             while self.active().id() > flight.begins_at.segment {
                 remove.extend(self.segments.pop().map(|segment| segment.id()));
             }
-            let (first_timestamp, max_timestamp) = flight.timestamps_before;
-            self.active_mut().take_back_from(flight.begins_at.position_bytes, first_timestamp, max_timestamp);
+            self.active_mut().take_back_from(flight.begins_at.position_bytes, flight.times_before);
         }
         assert_eq!(self.active().id(), cut.segment, "the cut is in the active segment");
         assert!(end >= self.offsets.written, "a written batch is never cut");
@@ -382,8 +413,16 @@ impl PartitionLog {
     /// force. Moves the high watermark with it; true where that moved.
     pub fn durable(&mut self, end: Offset) -> bool {
         let mut reached = None;
-        while self.not_durable.front().is_some_and(|(batch_end, _)| *batch_end <= end) {
-            reached = self.not_durable.pop_front();
+        while self.not_durable.front().is_some_and(|(batch_end, ..)| *batch_end <= end) {
+            let Some((batch_end, at, max_timestamp)) = self.not_durable.pop_front() else { break };
+            let from_segment = reached.map_or(self.high_watermark_at, |(_, at)| at).segment;
+            if at.segment != from_segment {
+                self.readable_max_timestamp = None;
+            }
+            if max_timestamp > self.readable_max_timestamp.map_or(TimestampMs::NONE, |(known, _)| known) {
+                self.readable_max_timestamp = Some((max_timestamp, batch_end.plus(-1)));
+            }
+            reached = Some((batch_end, at));
         }
         let Some((durable, at)) = reached else {
             return false;
@@ -417,12 +456,25 @@ impl PartitionLog {
                 std::cmp::Ordering::Greater => 0,
             };
             let sealed = id != active;
-            if let Some((position_bytes, bytes)) = segment.index_mut().take_writes(written_bytes, all || sealed) {
-                writes.push(IndexWrite { segment: id, position_bytes, bytes });
+            let all_written = written_bytes == segment.size_bytes() && id <= written_at.segment;
+            if all && all_written {
+                segment.complete_time_index();
             }
+            let offset_entries = segment.index_mut().take_writes(written_bytes, all || sealed);
+            // The time index goes first and up to the same batch at least, so that one that ends early is seen to.
+            let all_times = all || sealed || offset_entries.is_some();
+            let time_entries = segment.time_index_mut().take_writes(written_bytes, all_times);
             // Where all of a sealed segment is written, nothing can come back to it.
-            if sealed && written_bytes == segment.size_bytes() && id <= written_at.segment {
+            let completes = sealed && all_written;
+            for (kind, entries) in [(IndexKind::Time, time_entries), (IndexKind::Offset, offset_entries)] {
+                if entries.is_some() || completes {
+                    let (position_bytes, bytes) = entries.unwrap_or_default();
+                    writes.push(IndexWrite { segment: id, kind, position_bytes, bytes, completes });
+                }
+            }
+            if completes {
                 segment.index_mut().seal();
+                segment.time_index_mut().seal();
                 self.index_written_below = SegmentId(id.0.plus(1));
             }
         }
@@ -462,6 +514,19 @@ impl PartitionLog {
         self.snapshots.take_stale(|id| segments.binary_search_by_key(&id, Segment::id).is_ok())
     }
 
+    /// Both indexes of a sealed segment are complete and on stable storage.
+    pub fn index_completed(&mut self, segment: SegmentId) {
+        self.index_completed_below = self.index_completed_below.max(SegmentId(segment.0.plus(1)));
+    }
+
+    /// A recovery point above this would make the next start believe indexes that a crash may have taken the end of;
+    /// `None` where there is no such bound.
+    pub fn recovery_point_max(&self) -> Option<Offset> {
+        let first = self.segments.partition_point(|segment| segment.id() < self.index_completed_below);
+        let incomplete = self.segments.get(first)?;
+        (incomplete.id() != self.active().id()).then(|| incomplete.base_offset())
+    }
+
     /// True where `leader-epoch-checkpoint` is to be written.
     pub fn epoch_checkpoint_is_due(&self) -> bool {
         self.epochs_changed
@@ -490,148 +555,7 @@ impl PartitionLog {
         self.epochs.end_offset_for(epoch, self.offsets.written)
     }
 
-    /// First offset of the log with its epoch (ListOffsets -2).
-    pub fn earliest(&self) -> (Offset, Option<LeaderEpoch>) {
-        (self.offsets.log_start, self.epochs.epoch_of(self.offsets.log_start))
-    }
-
-    /// First offset on this machine's disk with its epoch (ListOffsets -4).
-    pub fn earliest_local(&self) -> (Offset, Option<LeaderEpoch>) {
-        (self.offsets.local_log_start, self.epochs.epoch_of(self.offsets.local_log_start))
-    }
-
-    /// Offset after the last one that a reader may see, with the epoch of new records (ListOffsets -1).
-    pub fn latest(&self, bound: ReadBound) -> (Offset, LeaderEpoch) {
-        (self.bound(bound).0, self.leader_epoch)
-    }
-
-    /// Largest timestamp and the first offset that has it, of the segments whose timestamps are known
-    /// (ListOffsets -3). `None` in an empty log.
-    pub fn max_timestamp(&self) -> Option<(TimestampMs, Offset)> {
-        let known = self.segments.iter().filter_map(Segment::max_timestamp);
-        known.reduce(|best, next| if next.0 > best.0 { next } else { best })
-    }
-
-    /// Plans a read from `from`: what was written since the last read goes on where that ended without a step.
-    ///
-    /// The range is at most `max_bytes` long; where the first batch alone is longer, it is that batch with
-    /// `min_one_batch`, else nothing.
-    ///
-    /// # Errors
-    /// Where `from` is below the log's start or above what is written.
-    pub fn plan_read(
-        &self,
-        from: Offset,
-        max_bytes: u32,
-        min_one_batch: bool,
-        bound: ReadBound,
-    ) -> Result<Lookup, ReadError> {
-        if from < self.offsets.log_start || from > self.offsets.written {
-            return Err(ReadError::OutOfRange { log_start: self.offsets.log_start, end: self.offsets.written });
-        }
-        if from < self.offsets.local_log_start {
-            return Err(ReadError::BelowLocalStart { local_log_start: self.offsets.local_log_start });
-        }
-        let want = Want { from, max_bytes, min_one_batch };
-        let (end, end_at) = self.bound(bound);
-        let after = self.segments.partition_point(|segment| segment.base_offset() <= from);
-        let at = after.saturating_sub(1);
-        let view = self.view(at, end, end_at);
-        let next = (after < self.segments.len()).then(|| self.view(after, end, end_at));
-        let start = if from >= end { Start::Empty } else { self.find(&want, at, &view) };
-        Ok(Lookup::new(want, view, next, start))
-    }
-
-    /// Remembers where a reader will go on ([`ReadPlan::next_hint`](crate::log::plan::ReadPlan::next_hint)).
-    pub fn read_hint(&mut self, hint: ReadHint) {
-        self.hints.retain(|known| known.offset != hint.offset);
-        if self.hints.len() == HINTS_KEPT {
-            self.hints.pop_front();
-        }
-        self.hints.push_back(hint);
-    }
-
-    /// What is known of the place of `want.from` in segment number `at`, without reading.
-    fn find(&self, want: &Want, at: usize, view: &SegmentView) -> Start {
-        let segment = &self.segments[at];
-        let id = segment.id();
-        let index = segment.index();
-        let relative = u32::try_from(want.from.since(id.0)).unwrap_or(u32::MAX);
-        let exact = if want.from == id.0 {
-            Some(0)
-        } else {
-            let hints = self.newest.iter().rev().chain(self.hints.iter().rev());
-            hints
-                .filter(|hint| hint.segment == id)
-                .find(|hint| hint.offset == want.from)
-                .map(|hint| hint.position_bytes)
-                .or_else(|| {
-                    let tail = index.tail();
-                    let entry = tail.get(tail.partition_point(|entry| entry.first <= relative).checked_sub(1)?)?;
-                    (relative <= entry.last).then_some(u64::from(entry.position))
-                })
-        };
-        if let Some(position_bytes) = exact {
-            let end = self.last_boundary(at, position_bytes, u64::from(want.max_bytes), view.readable_bytes);
-            return Start::Found(Found { position_bytes, first_batch: None, end });
-        }
-        let tail = index.tail();
-        if let Some(entry) =
-            tail.partition_point(|entry| entry.last <= relative).checked_sub(1).and_then(|at| tail.get(at))
-        {
-            return Start::Scan { position_bytes: u64::from(entry.position) };
-        }
-        match index.last_flushed() {
-            Some(last) if last.relative_offset <= relative => {
-                Start::Scan { position_bytes: u64::from(last.position_bytes) }
-            }
-            Some(last) => Start::Index { entries: index.narrow(relative), last },
-            None => Start::Scan { position_bytes: 0 },
-        }
-    }
-
-    /// The last beginning of a batch that is known within `max_bytes` after `position_bytes`, in segment number `at`.
-    fn last_boundary(&self, at: usize, position_bytes: u64, max_bytes: u64, readable_bytes: u64) -> Option<ReadHint> {
-        let segment = &self.segments[at];
-        let limit = position_bytes.saturating_add(max_bytes).min(readable_bytes);
-        let newest =
-            self.newest.iter().rev().find(|known| known.segment == segment.id() && known.position_bytes <= limit);
-        let tail = segment.index().tail();
-        let indexed = tail.partition_point(|entry| u64::from(entry.position) <= limit).checked_sub(1);
-        let indexed = indexed.and_then(|at| tail.get(at)).map(|entry| ReadHint {
-            offset: segment.base_offset().plus(i64::from(entry.first)),
-            segment: segment.id(),
-            position_bytes: u64::from(entry.position),
-        });
-        let best = newest.copied().into_iter().chain(indexed).max_by_key(|known| known.position_bytes)?;
-        (best.position_bytes > position_bytes).then_some(best)
-    }
-
-    /// Segment number `at` as a reader below `end` sees it.
-    fn view(&self, at: usize, end: Offset, end_at: Place) -> SegmentView {
-        let segment = &self.segments[at];
-        let id = segment.id();
-        let hint = |offset, segment, position_bytes| Some(ReadHint { offset, segment, position_bytes });
-        let (readable_bytes, after) = match id.cmp(&end_at.segment) {
-            std::cmp::Ordering::Less => (
-                segment.size_bytes(),
-                self.segments.get(at + 1).and_then(|next| hint(next.base_offset(), next.id(), 0)),
-            ),
-            std::cmp::Ordering::Equal => (end_at.position_bytes, hint(end, id, end_at.position_bytes)),
-            std::cmp::Ordering::Greater => (0, None),
-        };
-        SegmentView { id, readable_bytes, after }
-    }
-
-    fn bound(&self, bound: ReadBound) -> (Offset, Place) {
-        match bound {
-            // Without transactions the last stable offset is the high watermark.
-            ReadBound::HighWatermark | ReadBound::LastStable => (self.offsets.high_watermark, self.high_watermark_at),
-            ReadBound::Written => (self.offsets.written, self.written_at),
-        }
-    }
-
-    fn active(&self) -> &Segment {
+    pub(in crate::log) fn active(&self) -> &Segment {
         self.segments.last().expect("a log has an active segment")
     }
 
@@ -642,5 +566,11 @@ impl PartitionLog {
 
 /// A reader at the tail finds its place among these, 32 bytes each.
 const NEWEST_KEPT: usize = 16;
-/// As many sequential readers of one partition go on without a step, 32 bytes each.
-const HINTS_KEPT: usize = 8;
+
+/// A number that looks random, from one that does not (SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}

@@ -79,7 +79,7 @@ impl AppendPlan {
 /// The next segment, to be made before the batch that did not fit can be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RollPlan {
-    /// The segment to make: empty `.log` and `.index`, their folder synced.
+    /// The segment to make: empty `.log`, `.index` and `.timeindex`, their folder synced.
     pub segment: SegmentId,
     /// The segment that becomes sealed.
     pub sealed: SegmentId,
@@ -125,15 +125,31 @@ pub struct SyncPlan {
     pub end: Offset,
 }
 
-/// Entries of an offset index, to be written. Indexes are derived: no need to sync them before an answer.
+/// An index of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexKind {
+    /// `.index`
+    Offset,
+    /// `.timeindex`
+    Time,
+}
+
+/// Entries of an index, to be written in the order in which they were handed out. Indexes are derived: no need to sync
+/// them before an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexWrite {
-    /// The segment whose `.index` it is.
+    /// The segment whose index it is.
     pub segment: SegmentId,
+    /// Which of its indexes.
+    pub kind: IndexKind,
     /// Where in the file.
     pub position_bytes: u64,
-    /// The entries.
+    /// The entries; none where only [`completes`](Self::completes) matters.
     pub bytes: Vec<u8>,
+    /// The last entries of a sealed segment: sync the file afterwards, then say
+    /// [`index_completed`](super::partition_log::PartitionLog::index_completed), so that a start after a crash may
+    /// believe it.
+    pub completes: bool,
 }
 
 /// One contiguous range of one segment, ready to be sent.

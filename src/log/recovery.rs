@@ -10,19 +10,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::log::error::RecoveryError;
-use crate::log::layout::{LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionFile, offset_index_path, segment_path};
+use crate::log::index_recovery::{IndexRecovery, ScanStart, SegmentFiles, read};
+use crate::log::layout::{
+    DELETED_SUFFIX, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionFile, segment_file_names, segment_path,
+};
 use crate::log::leader_epochs::LeaderEpochs;
-use crate::log::offset_index::{INDEX_ENTRY_BYTES, IndexEntry, OffsetIndex};
 use crate::log::partition_metadata;
-use crate::log::plan::SegmentId;
+use crate::log::plan::{IndexKind, SegmentId};
 use crate::log::producer_recovery::{ProducerRecovery, RecoveredProducers};
 use crate::log::scan::{ScanEnd, SegmentScan};
-use crate::log::segment::{Segment, SegmentLimits};
+use crate::log::segment::{Incoming, Segment, SegmentLimits};
 use crate::log::segment_files::{at_path, make_segment, remove_segment, write_epochs, write_metadata};
-use crate::record::batch::{BatchHeader, HEADER_BYTES, parse_header};
+use crate::record::batch::BatchHeader;
 use crate::record::offset::{Offset, TopicId};
-use crate::ring::buffer::Buffer;
-use crate::ring::io::{File, Io, OpenHow, read_file};
+use crate::ring::io::{Io, OpenHow, read_file};
 
 /// What is known of a partition before its folder is read.
 #[derive(Clone, Debug)]
@@ -54,6 +55,9 @@ pub struct RecoveredLog {
     pub epochs: LeaderEpochs,
     /// The disk was too full for the epochs' file: it is still to be written.
     pub epochs_unwritten: bool,
+    /// Names of files that go, though nobody waits for it: of segments below the log start, and `.deleted` ones. Some of
+    /// them may not be there.
+    pub leftovers: Vec<String>,
     /// Its producers.
     pub producers: RecoveredProducers,
     /// The topic id that the folder has; zero where neither it nor the caller knows one.
@@ -131,8 +135,7 @@ struct Opening<'a> {
     io: &'a Io,
     folder: &'a Path,
     options: &'a RecoveryOptions,
-    /// Each segment with the lengths of its log and index.
-    files: BTreeMap<SegmentId, (u64, Option<u64>)>,
+    files: BTreeMap<SegmentId, SegmentFiles>,
     /// Snapshots of producers with their lengths.
     snapshots: Vec<(Offset, u64)>,
     has_metadata: bool,
@@ -155,6 +158,7 @@ impl<'a> Opening<'a> {
             segments: Vec::new(),
             epochs: LeaderEpochs::default(),
             epochs_unwritten: false,
+            leftovers: Vec::new(),
             producers: RecoveredProducers::default(),
             topic_id: options.topic_id.unwrap_or_default(),
             report: RecoveryReport::default(),
@@ -178,26 +182,33 @@ impl<'a> Opening<'a> {
         for entry in entries {
             match PartitionFile::parse(&entry.name) {
                 PartitionFile::Log(segment) => {
-                    opening.files.insert(segment, (entry.len_bytes, None));
+                    let log_bytes = entry.len_bytes;
+                    let files = SegmentFiles { id: segment, log_bytes, index_bytes: None, time_index_bytes: None };
+                    opening.files.insert(segment, files);
                 }
-                PartitionFile::OffsetIndex(segment) => indexes.push((segment, entry.len_bytes)),
+                PartitionFile::OffsetIndex(segment) => indexes.push((segment, IndexKind::Offset, entry.len_bytes)),
+                PartitionFile::TimeIndex(segment) => indexes.push((segment, IndexKind::Time, entry.len_bytes)),
                 PartitionFile::LeaderEpochs => opening.has_epochs = true,
                 PartitionFile::Metadata => opening.has_metadata = true,
+                PartitionFile::Leftover if entry.name.ends_with(DELETED_SUFFIX) => {
+                    opening.log.leftovers.push(entry.name);
+                }
                 PartitionFile::Leftover => {
                     let path = folder.join(&entry.name);
                     io.remove_file(&path).await.map_err(at_path(&path))?;
                     opening.folder_changed = true;
                 }
                 PartitionFile::ProducerSnapshot(offset) => opening.snapshots.push((offset, entry.len_bytes)),
-                PartitionFile::TimeIndex(_) | PartitionFile::TransactionIndex(_) => {}
+                PartitionFile::TransactionIndex(_) => {}
                 PartitionFile::Unknown => opening.log.report.unknown_files.push(entry.name),
             }
         }
-        for (segment, len_bytes) in indexes {
-            match opening.files.get_mut(&segment) {
-                Some((_, index_bytes)) => *index_bytes = Some(len_bytes),
+        for (segment, kind, len_bytes) in indexes {
+            match (opening.files.get_mut(&segment), kind) {
+                (Some(files), IndexKind::Offset) => files.index_bytes = Some(len_bytes),
+                (Some(files), IndexKind::Time) => files.time_index_bytes = Some(len_bytes),
                 // An index without a log: the log was removed before a crash.
-                None => {
+                (None, _) => {
                     remove_segment(io, folder, segment).await?;
                     opening.folder_changed = true;
                 }
@@ -243,7 +254,7 @@ impl<'a> Opening<'a> {
     /// An empty folder: a new partition, or a crash came before its first segment was made.
     async fn make_first_segment(&mut self) -> Result<(), RecoveryError> {
         let segment = SegmentId(self.options.log_start);
-        if self.options.recovery_point > self.options.log_start {
+        if self.lacks_durable(segment.0) {
             return Err(self.damaged(segment_path(self.folder, segment), 0));
         }
         make_segment(self.io, self.folder, segment).await?;
@@ -253,50 +264,57 @@ impl<'a> Opening<'a> {
     }
 
     async fn open_segments(&mut self) -> Result<(), RecoveryError> {
-        let mut files: Vec<(SegmentId, u64, Option<u64>)> =
-            self.files.iter().map(|(id, (log_bytes, index_bytes))| (*id, *log_bytes, *index_bytes)).collect();
+        let mut files: Vec<SegmentFiles> = self.files.values().copied().collect();
         // A roll that came to nothing leaves an empty log anywhere in the row: it says nothing of the others.
         // Where all are empty the log begins with the first: the others were rolled behind batches that are lost.
         let only = files.first().copied();
-        let empty = files.extract_if(.., |(_, log_bytes, _)| *log_bytes == 0).map(|(id, ..)| id);
+        let empty = files.extract_if(.., |files| files.log_bytes == 0).map(|files| files.id);
         self.empty = empty.collect();
         if files.is_empty()
             && let Some(only) = only
         {
-            self.empty.retain(|id| *id != only.0);
+            self.empty.retain(|id| *id != only.id);
             files.push(only);
         }
-        let mut next_offset = files.first().map_or(self.options.log_start, |(id, ..)| id.0);
-        for (at, (id, log_bytes, index_bytes)) in files.iter().copied().enumerate() {
-            let next_base = files.get(at + 1).map(|(next, ..)| next.0);
+        // What lies below the log start was on its way out when a crash came, and some of it may be gone already: a hole
+        // there says nothing of what follows.
+        let below = files.windows(2).take_while(|pair| pair[1].id.0 <= self.options.log_start).count();
+        for segment in files.drain(..below) {
+            self.log.leftovers.extend(segment_file_names(segment.id));
+        }
+        let mut next_offset = files.first().map_or(self.options.log_start, |first| first.id.0);
+        for (at, segment) in files.iter().copied().enumerate() {
+            let id = segment.id;
+            let next_base = files.get(at + 1).map(|next| next.id.0);
             // A segment is trusted where the next one begins at or below what was durable.
             let trusted = self.epochs_known
                 && next_base.is_some_and(|base| self.options.clean || base <= self.options.recovery_point);
-            let index = if trusted { self.check_index(id, log_bytes, index_bytes, next_base).await? } else { None };
-            if let Some(index) = index {
-                self.log.segments.push(Segment::opened(id, log_bytes, index, None, None));
+            let indexes = if trusted { self.indexes_of(segment).check(next_base).await? } else { None };
+            if let Some((index, time_index)) = indexes {
+                self.log.segments.push(Segment::opened(id, segment.log_bytes, index, time_index));
                 continue;
             }
             next_offset = next_offset.max(id.0);
             let durable = trusted || (self.options.clean && next_base.is_some());
             let start = if self.epochs_known && !durable {
-                self.scan_start(id, log_bytes, index_bytes).await?
+                let below = if self.options.clean { Offset(i64::MAX) } else { self.options.recovery_point };
+                self.indexes_of(segment).scan_start(below, segment.log_bytes).await?
             } else {
-                ScanStart::WHOLE
+                ScanStart::default()
             };
-            let end = self.scan_segment(id, log_bytes, index_bytes, start, next_offset, durable).await?;
+            let end = self.scan_segment(segment, &start, next_offset, durable).await?;
             let overlaps = next_base.is_some_and(|base| base < end.next_offset);
             if overlaps
-                && let Some((next, ..)) = files.get(at + 1)
-                && (self.options.clean || end.next_offset < self.options.recovery_point)
+                && let Some(next) = files.get(at + 1)
+                && (self.options.clean || self.lacks_durable(end.next_offset))
             {
-                return Err(self.damaged(segment_path(self.folder, *next), 0));
+                return Err(self.damaged(segment_path(self.folder, next.id), 0));
             }
             // Past what was durable, a crash may have taken the end of a segment and spared the next: records that were
             // written behind a lost one go with it. Below, a gap is compaction's.
             let is_gap = !self.options.clean
                 && next_base.is_some_and(|base| base > end.next_offset && base > self.options.recovery_point);
-            if is_gap && end.next_offset < self.options.recovery_point {
+            if is_gap && self.lacks_durable(end.next_offset) {
                 return Err(self.damaged(segment_path(self.folder, id), end.valid_bytes));
             }
             if end.damage.is_some() || overlaps || is_gap {
@@ -307,75 +325,58 @@ impl<'a> Opening<'a> {
         self.log.log_end = next_offset;
         match files.last() {
             // All segments were trusted up to the last, which never is.
-            Some((last, log_bytes, _)) if next_offset < self.options.recovery_point => {
-                Err(self.damaged(segment_path(self.folder, *last), *log_bytes))
+            Some(last) if self.lacks_durable(next_offset) => {
+                Err(self.damaged(segment_path(self.folder, last.id), last.log_bytes))
             }
             _ => Ok(()),
         }
     }
 
     /// The first of `files` was scanned and ends too early: the rest goes, unless it was durable once.
-    async fn cut_after(&mut self, files: &[(SegmentId, u64, Option<u64>)], end: &ScanEnd) -> Result<(), RecoveryError> {
-        let Some(((torn, log_bytes, _), later)) = files.split_first() else { return Ok(()) };
-        let path = segment_path(self.folder, *torn);
+    async fn cut_after(&mut self, files: &[SegmentFiles], end: &ScanEnd) -> Result<(), RecoveryError> {
+        let Some((torn, later)) = files.split_first() else { return Ok(()) };
+        let path = segment_path(self.folder, torn.id);
         assert!(!self.options.clean, "a clean stop leaves nothing to be cut");
-        assert!(end.next_offset >= self.options.recovery_point, "durable records are never cut");
-        for (segment, later_bytes, _) in later.iter().rev() {
-            remove_segment(self.io, self.folder, *segment).await?;
-            self.log.report.cut_bytes += later_bytes;
+        assert!(!self.lacks_durable(end.next_offset), "durable records are never cut");
+        for segment in later.iter().rev() {
+            remove_segment(self.io, self.folder, segment.id).await?;
+            self.log.report.cut_bytes += segment.log_bytes;
             self.folder_changed = true;
         }
         if !later.is_empty() {
             // Before the cut: a crash in between must not find a whole log with something else behind it.
             self.io.sync_dir(self.folder).await.map_err(at_path(self.folder))?;
         }
-        if end.valid_bytes < *log_bytes {
+        if end.valid_bytes < torn.log_bytes {
             let log = self.io.open(&path, OpenHow::ReadWrite).await.map_err(at_path(&path))?;
             log.set_len(end.valid_bytes).await.map_err(at_path(&path))?;
             log.sync_data().await.map_err(at_path(&path))?;
-            self.log.report.cut_bytes += log_bytes - end.valid_bytes;
+            self.log.report.cut_bytes += torn.log_bytes - end.valid_bytes;
         }
         self.log.log_end = end.next_offset;
         Ok(())
     }
 
-    /// What the index of a segment that is not scanned says of itself; `None` where it must be made anew.
-    async fn check_index(
-        &self,
-        id: SegmentId,
-        log_bytes: u64,
-        index_bytes: Option<u64>,
-        next_base: Option<Offset>,
-    ) -> Result<Option<OffsetIndex>, RecoveryError> {
-        let Some(index_bytes) = index_bytes.filter(|bytes| bytes % INDEX_ENTRY_BYTES as u64 == 0) else {
-            return Ok(None);
-        };
-        let Ok(count) = u32::try_from(index_bytes / INDEX_ENTRY_BYTES as u64) else { return Ok(None) };
-        if count == 0 {
-            // Right for a segment of few bytes; made anew where entries should be there.
-            let few = log_bytes <= 2 * u64::from(self.options.index_interval_bytes);
-            return Ok(few.then(OffsetIndex::default));
+    fn indexes_of(&self, files: SegmentFiles) -> IndexRecovery<'a> {
+        IndexRecovery {
+            io: self.io,
+            folder: self.folder,
+            files,
+            clean: self.options.clean,
+            index_interval_bytes: self.options.index_interval_bytes,
         }
-        let path = offset_index_path(self.folder, id);
-        let index = self.io.open(&path, OpenHow::Read).await.map_err(at_path(&path))?;
-        let last = self.read(&index, &path, index_bytes - INDEX_ENTRY_BYTES as u64, INDEX_ENTRY_BYTES).await?;
-        let Some(last) = IndexEntry::decode_all(&last).next() else { return Ok(None) };
-        let below_next = next_base.is_none_or(|base| id.0.plus(i64::from(last.relative_offset)) < base);
-        let within = u64::from(last.position_bytes) < log_bytes && (count == 1 || last.position_bytes > 0);
-        Ok((below_next && within).then(|| OffsetIndex::opened(count, Some(last))))
     }
 
-    /// Walks a segment from the best place that its index offers, makes the rest of the index anew, and takes epochs in.
-    /// `durable`: all of it was, whatever the recovery point.
+    /// Walks a segment from the best place that its index offers, makes the rest of the indexes anew, and takes epochs
+    /// in. `durable`: all of it was, whatever the recovery point.
     async fn scan_segment(
         &mut self,
-        id: SegmentId,
-        log_bytes: u64,
-        index_bytes: Option<u64>,
-        start: ScanStart,
+        files: SegmentFiles,
+        start: &ScanStart,
         next_offset: Offset,
         durable: bool,
     ) -> Result<ScanEnd, RecoveryError> {
+        let SegmentFiles { id, log_bytes, .. } = files;
         let path = segment_path(self.folder, id);
         let how = if self.options.clean { OpenHow::Read } else { OpenHow::ReadWrite };
         let log = self.io.open(&path, how).await.map_err(at_path(&path))?;
@@ -383,9 +384,9 @@ impl<'a> Opening<'a> {
             segment_bytes: u32::MAX,
             index_interval_bytes: self.options.index_interval_bytes,
             segment_index_bytes: u32::MAX,
+            roll_ms: u64::MAX,
         };
-        let index = OffsetIndex::opened(start.entries_kept, start.last_kept);
-        let mut segment = Segment::opened(id, start.position_bytes, index, None, None);
+        let mut segment = start.segment(id);
         let next_offset = start.first_offset.unwrap_or(next_offset).max(id.0);
         let mut scan = SegmentScan::new(id.0, start.position_bytes, next_offset, log_bytes, !self.options.clean);
         let epochs = &mut self.log.epochs;
@@ -393,22 +394,34 @@ impl<'a> Opening<'a> {
             if epochs.latest().is_none_or(|latest| latest < header.leader_epoch) {
                 epochs.assign(header.leader_epoch, header.base_offset);
             }
-            let max_timestamp = (header.max_timestamp, header.last_offset());
-            segment.reserve(header.len_bytes, header.base_offset, header.last_offset(), max_timestamp, &limits);
+            let incoming = Incoming {
+                len_bytes: header.len_bytes,
+                first_offset: header.base_offset,
+                last_offset: header.last_offset(),
+                max_timestamp: header.max_timestamp,
+            };
+            segment.reserve(&incoming, &limits);
         };
         let mut position_bytes = start.position_bytes;
         while position_bytes < log_bytes {
             let piece = usize::try_from(log_bytes - position_bytes).unwrap_or(usize::MAX).min(SCAN_PIECE_BYTES);
             let bytes = read(self.io, &log, &path, position_bytes, piece).await?;
-            position_bytes += bytes.len() as u64;
-            if bytes.is_empty() || !scan.feed(&bytes, &mut each) {
+            let goes_on = !bytes.is_empty() && scan.feed(&bytes, &mut each);
+            let (from, len_bytes) = (position_bytes, bytes.len() as u64);
+            if !self.options.clean && scan.next_offset() > self.options.recovery_point {
+                // A sync of the last run may have failed: then the page cache shows what the disk does not have, counts it
+                // as clean, and the sync below would do nothing. Written again, it is dirty again.
+                log.write_at(bytes, from).await.0.map_err(at_path(&path))?;
+            }
+            position_bytes += len_bytes;
+            if !goes_on {
                 break;
             }
             self.io.yield_now().await;
         }
         self.log.report.scanned_bytes += position_bytes - start.position_bytes;
         let end = scan.finish();
-        if end.damage.is_some() && (durable || self.options.clean || end.next_offset < self.options.recovery_point) {
+        if end.damage.is_some() && (durable || self.options.clean || self.lacks_durable(end.next_offset)) {
             return Err(self.damaged(path, end.valid_bytes));
         }
         assert_eq!(segment.size_bytes(), end.valid_bytes, "each whole batch has its place");
@@ -416,99 +429,10 @@ impl<'a> Opening<'a> {
             // What was only in the page cache may be read from now on.
             log.sync_data().await.map_err(at_path(&path))?;
         }
-        self.write_index(&mut segment, index_bytes, start.entries_kept).await?;
+        self.log.report.indexes_rebuilt += self.indexes_of(files).write(&mut segment, start).await?;
+        self.folder_changed |= files.index_bytes.is_none() || files.time_index_bytes.is_none();
         self.log.segments.push(segment);
         Ok(end)
-    }
-
-    /// Where a scan can begin: at a batch that the index names, below the recovery point. An index is believed where it rises all along and the log has that very batch there.
-    async fn scan_start(
-        &self,
-        id: SegmentId,
-        log_bytes: u64,
-        index_bytes: Option<u64>,
-    ) -> Result<ScanStart, RecoveryError> {
-        let below = if self.options.clean { Offset(i64::MAX) } else { self.options.recovery_point };
-        let Some(index_bytes) = index_bytes.filter(|bytes| *bytes > 0 && *bytes <= INDEX_BYTES_MAX) else {
-            return Ok(ScanStart::WHOLE);
-        };
-        let log_path = segment_path(self.folder, id);
-        let log = self.io.open(&log_path, OpenHow::Read).await.map_err(at_path(&log_path))?;
-        let path = offset_index_path(self.folder, id);
-        let index = self.io.open(&path, OpenHow::Read).await.map_err(at_path(&path))?;
-        let whole_entries = index_bytes / INDEX_ENTRY_BYTES as u64 * INDEX_ENTRY_BYTES as u64;
-        // The end of the index is enough nearly always; else (Kafka leaves zeros there after a crash) all of it.
-        for read_bytes in [whole_entries.min(INDEX_TAIL_BYTES), whole_entries] {
-            let from = whole_entries - read_bytes;
-            let bytes = self.read(&index, &path, from, usize::try_from(read_bytes).unwrap_or(usize::MAX)).await?;
-            let entries: Vec<IndexEntry> = IndexEntry::decode_all(&bytes).collect();
-            let rises = |pair: &[IndexEntry]| {
-                pair[0].relative_offset < pair[1].relative_offset && pair[0].position_bytes < pair[1].position_bytes
-            };
-            let rising = entries.windows(2).take_while(|pair| rises(pair)).count() + 1;
-            let usable = entries.iter().take(rising).take_while(|entry| {
-                u64::from(entry.position_bytes) + (HEADER_BYTES as u64) < log_bytes
-                    && id.0.plus(i64::from(entry.relative_offset)) < below
-            });
-            let count = usable.count();
-            let Some(entry) = count.checked_sub(1).and_then(|last| entries.get(last)) else { continue };
-            let head = read(self.io, &log, &log_path, u64::from(entry.position_bytes), HEADER_BYTES).await?;
-            if let Ok(header) = parse_header(&head)
-                && header.last_offset() == id.0.plus(i64::from(entry.relative_offset))
-                && header.base_offset >= id.0
-            {
-                return Ok(ScanStart {
-                    position_bytes: u64::from(entry.position_bytes),
-                    first_offset: Some(header.base_offset),
-                    entries_kept: u32::try_from(from / INDEX_ENTRY_BYTES as u64).unwrap_or(0) + count as u32,
-                    last_kept: Some(*entry),
-                });
-            }
-        }
-        Ok(ScanStart::WHOLE)
-    }
-
-    /// Brings the index file to what the scan found, where it differs in length or may differ after a crash.
-    async fn write_index(
-        &mut self,
-        segment: &mut Segment,
-        index_bytes: Option<u64>,
-        entries_kept: u32,
-    ) -> Result<(), RecoveryError> {
-        let path = offset_index_path(self.folder, segment.id());
-        let size_bytes = segment.size_bytes();
-        let writes = segment.index_mut().take_writes(size_bytes, true);
-        let right_bytes = u64::from(segment.index().flushed_count()) * INDEX_ENTRY_BYTES as u64;
-        if index_bytes == Some(right_bytes) && (self.options.clean || writes.is_none()) {
-            return Ok(());
-        }
-        match self.replace_index(&path, index_bytes, entries_kept, writes).await {
-            // A full disk can be read: a lookup walks the log where its index ends early, and the next start tries again.
-            Err(error) if error.is_no_space() => {}
-            other => other?,
-        }
-        self.folder_changed |= index_bytes.is_none();
-        self.log.report.indexes_rebuilt += 1;
-        Ok(())
-    }
-
-    async fn replace_index(
-        &self,
-        path: &Path,
-        index_bytes: Option<u64>,
-        entries_kept: u32,
-        writes: Option<(u64, Vec<u8>)>,
-    ) -> Result<(), RecoveryError> {
-        let index = self.io.open(path, OpenHow::ReadWriteOrCreate).await.map_err(at_path(path))?;
-        // Cut first: a crash in between leaves a short index, not a wrong one.
-        let kept_bytes = u64::from(entries_kept) * INDEX_ENTRY_BYTES as u64;
-        if index_bytes.unwrap_or(0) > kept_bytes {
-            index.set_len(kept_bytes).await.map_err(at_path(path))?;
-        }
-        if let Some((position_bytes, bytes)) = writes {
-            index.write_at(Buffer::from_vec(bytes), position_bytes).await.0.map_err(at_path(path))?;
-        }
-        Ok(())
     }
 
     async fn finish(mut self) -> Result<RecoveredLog, RecoveryError> {
@@ -516,8 +440,11 @@ impl<'a> Opening<'a> {
             remove_segment(self.io, self.folder, segment).await?;
             self.folder_changed = true;
         }
+        if self.log.log_end < self.options.log_start {
+            self.start_anew().await?;
+        }
         let first = self.log.segments.first().map_or(self.log.log_end, Segment::base_offset);
-        self.log.log_start = self.options.log_start.max(first).min(self.log.log_end);
+        self.log.log_start = self.options.log_start.max(first);
         self.log.epochs.truncate_from_end(self.log.log_end);
         self.log.epochs.truncate_from_start(self.log.log_start);
         if !self.has_epochs || self.log.epochs != self.epochs_on_disk {
@@ -543,44 +470,32 @@ impl<'a> Opening<'a> {
             self.io.sync_dir(self.folder).await.map_err(at_path(self.folder))?;
         }
         assert!(!self.log.segments.is_empty(), "an opened log has an active segment");
-        assert!(self.log.log_end >= self.options.recovery_point, "durable records are missing");
+        assert!(!self.lacks_durable(self.log.log_end), "durable records are missing");
         Ok(self.log)
+    }
+
+    /// All records were deleted, and the crash took the end of them with it: the log begins at its start, as in Kafka.
+    /// Offsets below were given to records once and are not given again.
+    async fn start_anew(&mut self) -> Result<(), RecoveryError> {
+        for segment in std::mem::take(&mut self.log.segments) {
+            remove_segment(self.io, self.folder, segment.id()).await?;
+            self.log.report.cut_bytes += segment.size_bytes();
+        }
+        self.log.epochs = LeaderEpochs::default();
+        self.make_first_segment().await
+    }
+
+    /// True where records that were durable once, and were not deleted since, should follow `end`.
+    fn lacks_durable(&self, end: Offset) -> bool {
+        end < self.options.recovery_point && self.options.log_start < self.options.recovery_point
     }
 
     fn damaged(&self, path: PathBuf, position_bytes: u64) -> RecoveryError {
         RecoveryError::Damaged { path, position_bytes, recovery_point: self.options.recovery_point }
     }
-
-    async fn read(&self, file: &File, path: &Path, position_bytes: u64, len: usize) -> Result<Buffer, RecoveryError> {
-        read(self.io, file, path, position_bytes, len).await
-    }
-}
-
-/// Where a scan begins, and which entries of the index stay.
-struct ScanStart {
-    position_bytes: u64,
-    /// Base offset of the batch there.
-    first_offset: Option<Offset>,
-    entries_kept: u32,
-    last_kept: Option<IndexEntry>,
-}
-
-impl ScanStart {
-    const WHOLE: Self = Self { position_bytes: 0, first_offset: None, entries_kept: 0, last_kept: None };
-}
-
-/// Up to `len` bytes; fewer at the end of the file.
-async fn read(io: &Io, file: &File, path: &Path, position_bytes: u64, len: usize) -> Result<Buffer, RecoveryError> {
-    let (read, mut buffer) = file.read_at(io.buffer(len), position_bytes).await;
-    buffer.truncate(read.map_err(at_path(path))?);
-    Ok(buffer)
 }
 
 /// Read at once; the core does other things in between.
 const SCAN_PIECE_BYTES: usize = 256 * 1024;
-/// The end of an index: 8192 entries.
-const INDEX_TAIL_BYTES: u64 = 64 * 1024;
-/// No index is larger: `segment.index.bytes` is 10 MiB by default, and 2^31 bytes of log give 4 MiB of entries.
-const INDEX_BYTES_MAX: u64 = 64 << 20;
 /// A partition has few epochs.
 const CHECKPOINT_BYTES_MAX: u64 = 16 << 20;

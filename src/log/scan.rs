@@ -106,6 +106,11 @@ impl SegmentScan {
         self.damage.is_none()
     }
 
+    /// The offset after the last whole batch so far.
+    pub fn next_offset(&self) -> Offset {
+        self.next_offset
+    }
+
     fn begin(&mut self, head: &[u8; HEADER_BYTES]) {
         let Ok(header) = parse_header(head) else {
             self.damage = Some(Damage::Header);

@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::log::error::RecoveryError;
 use crate::log::layout::{
     LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_index_path, producer_snapshot_path, segment_path,
+    time_index_path,
 };
 use crate::log::partition_metadata;
 use crate::log::plan::{RollPlan, SegmentId, Truncate};
@@ -76,9 +77,10 @@ pub(in crate::log) async fn write_metadata(io: &Io, folder: &Path, topic_id: Top
 }
 
 pub(in crate::log) async fn make_segment(io: &Io, folder: &Path, segment: SegmentId) -> Result<File, RecoveryError> {
-    let index_path = offset_index_path(folder, segment);
-    let index = io.open(&index_path, OpenHow::CreateOrTruncate).await.map_err(at_path(&index_path))?;
-    drop(index);
+    for index_path in [offset_index_path(folder, segment), time_index_path(folder, segment)] {
+        let index = io.open(&index_path, OpenHow::CreateOrTruncate).await.map_err(at_path(&index_path))?;
+        drop(index);
+    }
     let path = segment_path(folder, segment);
     // A file of that name can only be the rest of a roll that came to nothing: no batch in it was acknowledged.
     let log = io.open(&path, OpenHow::CreateOrTruncate).await.map_err(at_path(&path))?;
@@ -88,7 +90,8 @@ pub(in crate::log) async fn make_segment(io: &Io, folder: &Path, segment: Segmen
 
 /// The log goes last: an index alone is removed at the next start.
 pub(in crate::log) async fn remove_segment(io: &Io, folder: &Path, segment: SegmentId) -> Result<(), RecoveryError> {
-    for path in [offset_index_path(folder, segment), segment_path(folder, segment)] {
+    let indexes = [offset_index_path(folder, segment), time_index_path(folder, segment)];
+    for path in indexes.into_iter().chain([segment_path(folder, segment)]) {
         remove_if_there(io, &path).await?;
     }
     Ok(())

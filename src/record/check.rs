@@ -234,6 +234,20 @@ impl DeepCheck {
     }
 }
 
+/// Whether the first batch of a request's records says that it is part of a transaction; its checks come later.
+///
+/// # Errors
+/// Not even a reader that goes from batch to batch could take a step: Kafka then refuses the whole request.
+pub fn begins_transactional(records: &[u8]) -> Result<bool, BatchError> {
+    match whole_batch_len_bytes(records) {
+        Ok(Some(len_bytes)) => {
+            Ok(parse_header(&records[..len_bytes]).is_ok_and(|header| header.attributes.is_transactional()))
+        }
+        Ok(None) | Err(BatchError::Invalid(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// As Kafka's reader of a buffer: `None` where no whole batch begins here (cut, or too short to tell).
 fn whole_batch_len_bytes(bytes: &[u8]) -> Result<Option<usize>, BatchError> {
     if bytes.len() < LEN_PREFIX_BYTES {

@@ -11,7 +11,7 @@ use zstd::stream::raw::Operation;
 use crate::record::batch_error::BatchError;
 use crate::record::compression::Compression;
 use crate::record::record_stream::RecordStream;
-use crate::record::record_tally::RecordTally;
+use crate::record::record_tally::{RecordSink, RecordTally};
 
 /// The records of a compressed batch on their way into the check.
 pub(in crate::record) struct Decompressor {
@@ -65,7 +65,7 @@ impl Decompressor {
     pub(in crate::record) fn step(
         &mut self,
         bytes: &[u8],
-        tally: &mut RecordTally,
+        sink: &mut impl RecordSink,
     ) -> Result<(usize, usize), BatchError> {
         match &mut self.codec {
             Codec::Gzip(decoder) => {
@@ -74,18 +74,18 @@ impl Decompressor {
                 decoder.flush().map_err(|_| BatchError::Undecodable)?;
                 let output = decoder.get_mut();
                 let made_bytes = output.len();
-                self.records.feed(output, tally)?;
+                self.records.feed(output, sink)?;
                 output.clear();
                 Ok((piece.len(), made_bytes))
             }
             Codec::Snappy(snappy) => {
                 let used_bytes = snappy.step(bytes).ok_or(BatchError::Undecodable)?;
-                self.records.feed(&snappy.output, tally)?;
+                self.records.feed(&snappy.output, sink)?;
                 Ok((used_bytes, snappy.output.len()))
             }
             Codec::Lz4(lz4) => {
                 let used_bytes = lz4.step(bytes).ok_or(BatchError::Undecodable)?;
-                self.records.feed(&lz4.output, tally)?;
+                self.records.feed(&lz4.output, sink)?;
                 Ok((used_bytes, lz4.output.len()))
             }
             Codec::Zstd { decoder, output, frame_left } => {
@@ -93,7 +93,7 @@ impl Decompressor {
                 if status.bytes_read > 0 || status.bytes_written > 0 {
                     *frame_left = status.remaining != 0;
                 }
-                self.records.feed(&output[..status.bytes_written], tally)?;
+                self.records.feed(&output[..status.bytes_written], sink)?;
                 Ok((status.bytes_read, status.bytes_written))
             }
         }

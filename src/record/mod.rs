@@ -8,6 +8,7 @@ pub mod compression;
 pub mod decompress;
 pub mod offset;
 pub mod record_fields;
+pub mod record_search;
 mod record_stream;
 pub mod record_tally;
 pub mod record_walk;

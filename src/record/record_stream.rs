@@ -4,7 +4,7 @@ use crate::record::batch_error::{BatchError, Invalidity};
 use crate::record::record_fields::{
     RecordSketch, VARINT_BYTES_MAX, VARLONG_BYTES_MAX, sketch_record, varint, zigzag32, zigzag64,
 };
-use crate::record::record_tally::RecordTally;
+use crate::record::record_tally::{RecordSink, RecordTally};
 
 /// Where a stream of records stands. Keeps nothing of keys and values, so its memory does not depend on them.
 #[derive(Debug, Default)]
@@ -40,20 +40,20 @@ enum Field {
 
 impl RecordStream {
     /// Takes the next bytes in.
-    pub(in crate::record) fn feed(&mut self, bytes: &[u8], tally: &mut RecordTally) -> Result<(), BatchError> {
+    pub(in crate::record) fn feed(&mut self, bytes: &[u8], sink: &mut impl RecordSink) -> Result<(), BatchError> {
         let mut at = 0;
         loop {
             if let Some(partial) = &mut self.partial {
                 if !partial.feed(bytes, &mut at)? {
                     return Ok(());
                 }
-                tally.add(partial.sketch);
+                sink.add(partial.sketch);
                 self.partial = None;
             }
             if at == bytes.len() {
                 return Ok(());
             }
-            if tally.left <= 0 {
+            if sink.left() <= 0 {
                 return Err(Invalidity::Record.into());
             }
             let mut body_at = at;
@@ -62,7 +62,7 @@ impl RecordStream {
                 None => false,
             };
             if whole {
-                tally.add(sketch_record(bytes, &mut at).ok_or(Invalidity::Record)?);
+                sink.add(sketch_record(bytes, &mut at).ok_or(Invalidity::Record)?);
             } else {
                 self.partial = Some(Partial::new());
             }

@@ -25,6 +25,15 @@ pub struct AppendLimits {
     pub now_ms: i64,
 }
 
+/// Who takes in the records of a batch, one after the other.
+pub(in crate::record) trait RecordSink {
+    /// Records that the header promises and that were not seen yet.
+    fn left(&self) -> i32;
+
+    /// Takes in one well-formed record.
+    fn add(&mut self, record: RecordSketch);
+}
+
 /// What is gathered record by record. A refusal of one record waits for the end: a malformed record counts for more.
 pub(in crate::record) struct RecordTally {
     /// Records that the header promises and that were not seen yet.
@@ -97,5 +106,17 @@ impl RecordTally {
     /// True where compressed records were not numbered 0, 1, 2, ...
     pub(in crate::record) fn has_gap(&self) -> bool {
         self.gap
+    }
+}
+
+impl RecordSink for RecordTally {
+    fn left(&self) -> i32 {
+        self.left
+    }
+
+    #[inline]
+    fn add(&mut self, record: RecordSketch) {
+        // The method of the type itself.
+        Self::add(self, record);
     }
 }

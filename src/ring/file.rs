@@ -1,6 +1,7 @@
 //! Files of the real ring: small reads and writes at once, the rest through the ring.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use crate::ring::buffer::Buffer;
@@ -23,6 +24,10 @@ pub struct UringFile {
 impl UringFile {
     pub(in crate::ring) fn new(io: Io, ring: Rc<Ring>, descriptor: Rc<Descriptor>) -> Self {
         Self { io, ring, descriptor }
+    }
+
+    pub(in crate::ring) fn duplicate(&self) -> io::Result<OwnedFd> {
+        syscall::duplicate(self.descriptor.fd())
     }
 
     pub(in crate::ring) fn descriptor(&self) -> &Rc<Descriptor> {
@@ -132,10 +137,19 @@ impl UringFile {
     }
 
     pub(in crate::ring) async fn len(&self) -> io::Result<u64> {
+        Ok(self.status().await?.stx_size)
+    }
+
+    pub(in crate::ring) async fn modified_ms(&self) -> io::Result<i64> {
+        let modified = self.status().await?.stx_mtime;
+        Ok(modified.tv_sec.saturating_mul(1000).saturating_add(i64::from(modified.tv_nsec / 1_000_000)))
+    }
+
+    async fn status(&self) -> io::Result<Box<libc::statx>> {
         let done = self.ring.call(&self.io, Request::status(&self.descriptor)).await;
         done.count()?;
         match done.payload {
-            Payload::Status(status) => Ok(status.stx_size),
+            Payload::Status(status) => Ok(status),
             _ => unreachable!("a status comes back as one"),
         }
     }

@@ -16,6 +16,7 @@ use std::task::Poll;
 use crate::ring::buffer::{Buffer, BufferPool};
 use crate::ring::file::UringFile;
 use crate::ring::send::LoadedPipe;
+use crate::ring::shared_file::SharedKind;
 #[cfg(any(test, feature = "sim"))]
 use crate::ring::sim::core::SimCore;
 #[cfg(any(test, feature = "sim"))]
@@ -174,6 +175,16 @@ impl Io {
             Driver::Uring(driver) => driver.open(self, path, how).await.map(File::Uring),
             #[cfg(any(test, feature = "sim"))]
             Driver::Sim(driver) => driver.open(self, path, how).await.map(File::Sim),
+        }
+    }
+
+    pub(in crate::ring) fn adopt(&self, shared: SharedKind) -> File {
+        match (&self.core.driver, shared) {
+            (Driver::Uring(driver), SharedKind::Uring(fd)) => File::Uring(driver.adopt_file(self, fd)),
+            #[cfg(any(test, feature = "sim"))]
+            (Driver::Sim(driver), SharedKind::Sim(file)) => File::Sim(driver.adopt_file(self, &file.take())),
+            #[cfg(any(test, feature = "sim"))]
+            _ => unreachable!("one process has one kind of ring"),
         }
     }
 
@@ -360,6 +371,14 @@ impl File {
     /// As statx(2).
     pub async fn len(&self) -> io::Result<u64> {
         drive!(self, File, file => file.len().await)
+    }
+
+    /// When it was last written: milliseconds since 1970, of the wall clock.
+    ///
+    /// # Errors
+    /// As statx(2).
+    pub async fn modified_ms(&self) -> io::Result<i64> {
+        drive!(self, File, file => file.modified_ms().await)
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use crate::ring::io::{Io, Listener};
+use crate::ring::syscall;
 
 /// A port that is bound; connections wait in the kernel until a core takes it.
 #[derive(Debug)]
@@ -21,6 +22,24 @@ pub struct PortTaken {
     pub address: SocketAddr,
     /// What the kernel said.
     pub source: io::Error,
+}
+
+/// Binds `address` once, or for `count` listeners that share it: the kernel spreads the connections over them
+/// (SO_REUSEPORT).
+///
+/// # Errors
+/// As bind(2); an address that anybody else listens on, also with SO_REUSEPORT, is taken.
+pub fn bind_shared_port(address: SocketAddr, count: usize) -> Result<Vec<BoundPort>, PortTaken> {
+    let taken = |address| move |source| PortTaken { core: 0, address, source };
+    // Without the option first: a second server would otherwise take half of the connections of the first one.
+    let alone = TcpListener::bind(address).map_err(taken(address))?;
+    if count == 1 {
+        return Ok(vec![BoundPort { listener: alone }]);
+    }
+    let address = alone.local_addr().map_err(taken(address))?;
+    drop(alone);
+    let bind = |_| syscall::listen_shared(&address).map(|fd| BoundPort { listener: TcpListener::from(fd) });
+    (0..count).map(bind).collect::<io::Result<_>>().map_err(taken(address))
 }
 
 /// Binds `count` ports: core i gets the port of `first` plus i, or any port where that is 0.
@@ -74,7 +93,20 @@ mod tests {
         let address = held.local_addr().expect("bound");
         let error = bind_ports(address, 1).expect_err("taken");
         assert_eq!((error.core, error.address), (0, address));
+        let shared = bind_shared_port(address, 2).expect_err("taken");
+        assert_eq!(shared.address, address);
         let past_the_end = bind_ports("127.0.0.1:65535".parse().expect("an address"), 2);
         assert!(past_the_end.is_err(), "there is no port 65536");
+    }
+
+    #[test]
+    fn a_shared_port_is_one_port_and_nobody_elses() {
+        let bound = bind_shared_port("127.0.0.1:0".parse().expect("an address"), 3).expect("a free port");
+        let addresses: Vec<_> = bound.iter().map(|port| port.local_address().expect("bound")).collect();
+        assert!(addresses[0].port() > 0);
+        assert_eq!(addresses, [addresses[0]; 3]);
+        assert!(bind_shared_port(addresses[0], 3).is_err(), "a second server must be told");
+        drop(bound);
+        assert!(bind_shared_port(addresses[0], 1).is_ok());
     }
 }

@@ -118,13 +118,13 @@ impl Request {
         Self::new(opcode::Ftruncate::new(types::Fd(file.fd()), len_bytes).build(), Lane::Disk).on(file)
     }
 
-    /// The length of an open file.
+    /// The length and the times of an open file.
     pub(in crate::ring) fn status(file: &Rc<Descriptor>) -> Self {
         let mut status = Box::new(syscall::empty_status());
         let address: *mut libc::statx = &raw mut *status;
         let entry = opcode::Statx::new(types::Fd(file.fd()), c"".as_ptr(), address.cast())
             .flags(libc::AT_EMPTY_PATH)
-            .mask(libc::STATX_SIZE)
+            .mask(libc::STATX_SIZE | libc::STATX_MTIME)
             .build();
         Self::new(entry, Lane::Disk).on(file).holding(Payload::Status(status))
     }

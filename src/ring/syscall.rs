@@ -224,6 +224,31 @@ fn set_option(fd: RawFd, option: i32, value: *const libc::c_void, len: usize) ->
     check(result as isize).map(|_| ())
 }
 
+/// A socket that listens on an address that it shares with others of this user (SO_REUSEPORT). Blocking, as std's are.
+pub(in crate::ring) fn listen_shared(address: &SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let (storage, len) = encode_address(address);
+    let on: libc::c_int = 1;
+    // SAFETY: the options' value and the address are readable for the length of their calls; the descriptor is new and
+    // owned by nobody else.
+    unsafe {
+        let fd = check(libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) as isize)?;
+        let socket = OwnedFd::from_raw_fd(fd as RawFd);
+        let raw = socket.as_raw_fd();
+        for option in [libc::SO_REUSEADDR, libc::SO_REUSEPORT] {
+            let value = (&raw const on).cast();
+            let size = size_of::<libc::c_int>() as libc::socklen_t;
+            check(libc::setsockopt(raw, libc::SOL_SOCKET, option, value, size) as isize)?;
+        }
+        check(libc::bind(raw, (&raw const storage).cast(), len) as isize)?;
+        check(libc::listen(raw, LISTEN_BACKLOG) as isize)?;
+        Ok(socket)
+    }
+}
+
+/// As std listens with.
+const LISTEN_BACKLOG: i32 = 4096;
+
 /// Lengthens the queue of connections that wait to be accepted, on a socket that listens already.
 pub(in crate::ring) fn listen(fd: RawFd, backlog: i32) -> io::Result<()> {
     // SAFETY: no memory is passed.

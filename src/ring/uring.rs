@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::ffi::CString;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, IntoRawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -98,6 +98,10 @@ impl Uring {
         };
         let descriptor = self.open_descriptor(io, path, flags).await?;
         Ok(UringFile::new(io.clone(), self.ring.clone(), descriptor))
+    }
+
+    pub(in crate::ring) fn adopt_file(&self, io: &Io, fd: OwnedFd) -> UringFile {
+        UringFile::new(io.clone(), self.ring.clone(), Descriptor::of_file(fd.into_raw_fd(), &self.ring))
     }
 
     async fn open_descriptor(&self, io: &Io, path: &Path, flags: i32) -> io::Result<Rc<Descriptor>> {

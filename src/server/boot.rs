@@ -15,16 +15,16 @@ use tracing::{error, info};
 use crate::ring::core::{self as ring_core, CoreOptions, RunError};
 use crate::ring::dir_lock::{DirLock, LockError};
 use crate::ring::io::Io;
-use crate::ring::mailbox::{self, MailboxSeat};
 use crate::ring::mesh::{CoreMesh, CoreSeat, Notifier};
-use crate::ring::port::{BoundPort, bind_ports};
+use crate::ring::port::{BoundPort, PortTaken, bind_ports, bind_shared_port};
 use crate::ring::startup_check;
 use crate::server::core_main::{self, CoreBoot};
 use crate::server::data_dir::{self, DataDirError, DataDirs, LOCK_FILE};
+use crate::shard::checkpoints;
+use crate::shard::core::ShardMail;
 use crate::shard::error::StartError;
-use crate::shard::hosting::{self, Closed};
-use crate::shard::message::{Answer, Question};
-use crate::shard::options::ShardOptions;
+use crate::shard::hosting::Closed;
+use crate::shard::options::{ListenMode, ShardOptions};
 
 /// What the server was started with, resolved.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ pub fn serve(mut options: ServerOptions, ready: impl FnOnce(), wait_for_stop: im
     let open_files = usize::try_from(offered.open_files_max).unwrap_or(usize::MAX);
     options.shard.open_files_max = (open_files / 2 / cores.max(1)).clamp(OPEN_SEGMENTS_MIN, OPEN_SEGMENTS_MAX);
     // All ports and all locks first: a server that cannot have them changes nothing on the disk.
-    let ports = bind_ports(options.listen, options.cpus.len()).map_err(|taken| ServeError::Port {
+    let ports = bind(&options).map_err(|taken| ServeError::Port {
         core: taken.core,
         address: taken.address,
         source: taken.source,
@@ -196,7 +196,7 @@ fn finish_data_dirs(options: &ServerOptions, dirs: DataDirs) -> Result<(), Serve
     run_apart(options, move |io| async move {
         for dir in &dirs.dirs {
             // A directory whose checkpoints cannot be merged is left unclean: the next start scans it.
-            match hosting::merge_checkpoints(&io, dir, core_count).await {
+            match checkpoints::merge(&io, dir, core_count).await {
                 Ok(()) => data_dir::write_clean_marker(&io, dir).await?,
                 Err(error) => {
                     error!(dir = %dir.path.display(), %error, "the stop was not clean; the next start scans this directory")
@@ -205,6 +205,21 @@ fn finish_data_dirs(options: &ServerOptions, dirs: DataDirs) -> Result<(), Serve
         }
         Ok(())
     })
+}
+
+/// The port of each core; of one broker it is the same for all, or core 0's alone.
+fn bind(options: &ServerOptions) -> Result<Vec<Option<BoundPort>>, PortTaken> {
+    let cores = options.cpus.len();
+    let mut ports: Vec<Option<BoundPort>> = match options.shard.listen_mode {
+        ListenMode::PerCore => bind_ports(options.listen, cores)?,
+        ListenMode::Single => bind_shared_port(options.listen, cores)?,
+        ListenMode::FirstCore => bind_shared_port(options.listen, 1)?,
+    }
+    .into_iter()
+    .map(Some)
+    .collect();
+    ports.resize_with(cores, || None);
+    Ok(ports)
 }
 
 fn run_apart<T, F>(options: &ServerOptions, main: impl FnOnce(Io) -> F) -> Result<T, ServeError>
@@ -220,15 +235,15 @@ where
 fn start_cores(
     options: &ServerOptions,
     dirs: &DataDirs,
-    ports: Vec<BoundPort>,
+    ports: Vec<Option<BoundPort>>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Cores, ServeError> {
     let mesh = CoreMesh::new(options.cpus.len()).map_err(|error| RunError::Ring { core: 0, error })?;
-    let mailboxes = mailbox::mesh::<Question, Answer>(options.cpus.len(), MAIL_CREDITS);
+    let mails = ShardMail::mesh(options.cpus.len());
     let (news_sender, news) = mpsc::channel();
     let mut cores = Cores { threads: Vec::new(), notifiers: Vec::new(), news };
-    let parts = ports.into_iter().zip(mailboxes).zip(&options.cpus);
-    for (index, ((port, mailbox), cpu)) in parts.enumerate() {
+    let parts = ports.into_iter().zip(mails).zip(&options.cpus);
+    for (index, ((port, mail), cpu)) in parts.enumerate() {
         let seat = mesh.seat(index);
         cores.notifiers.push(seat.notifier());
         let core = CoreThread {
@@ -240,7 +255,7 @@ fn start_cores(
                 ..options.shard.clone()
             },
             port,
-            mailbox,
+            mail,
             clean: dirs.clean,
             news: news_sender.clone(),
             stop: stop.clone(),
@@ -256,8 +271,8 @@ fn start_cores(
 struct CoreThread {
     ring: CoreOptions,
     shard: ShardOptions,
-    port: BoundPort,
-    mailbox: MailboxSeat<Question, Answer>,
+    port: Option<BoundPort>,
+    mail: ShardMail,
     clean: bool,
     news: mpsc::Sender<CoreNews>,
     stop: Arc<AtomicBool>,
@@ -266,11 +281,12 @@ struct CoreThread {
 impl CoreThread {
     fn run(self, seat: CoreSeat) -> Result<Closed, ServeError> {
         let index = seat.core_index();
-        let Self { ring, shard, port, mailbox, clean, news, stop } = self;
+        let Self { ring, shard, port, mail, clean, news, stop } = self;
         let _notice = EndNotice { core: index, news: news.clone() };
         let ran = ring_core::run(ring, seat, move |io| async move {
-            let listener = port.into_listener(&io).map_err(|source| StartError::Listen { core: index, source })?;
-            let boot = CoreBoot { options: Rc::new(shard), mailbox, listener, clean };
+            let listener = port.map(|port| port.into_listener(&io)).transpose();
+            let listener = listener.map_err(|source| StartError::Listen { core: index, source })?;
+            let boot = CoreBoot { options: Rc::new(shard), mail, listener, clean };
             // The main thread may have given up already; then the stop comes next.
             let tell_ready = move || {
                 let _ = news.send(CoreNews::Ready);
@@ -296,5 +312,3 @@ const OPEN_FILES_MIN: u64 = 1024;
 /// Segment files that a core may keep open.
 const OPEN_SEGMENTS_MIN: usize = 16;
 const OPEN_SEGMENTS_MAX: usize = 65_536;
-/// Questions that one core may have open with another.
-const MAIL_CREDITS: usize = 256;

@@ -10,23 +10,25 @@ use tracing::{info, warn};
 
 use crate::api::context::Api;
 use crate::ring::io::{Io, Listener};
-use crate::ring::mailbox::MailboxSeat;
+use crate::ring::timer::Nanos;
 use crate::server::listener::{self, Connections};
 use crate::shard::catalog_host::{self, CatalogHost};
-use crate::shard::core::{Shard, StartState};
+use crate::shard::checkpoints;
+use crate::shard::core::{Shard, ShardMail, StartState};
 use crate::shard::error::StartError;
+use crate::shard::forward;
 use crate::shard::hosting::{self, Closed};
-use crate::shard::message::{Answer, Question};
 use crate::shard::options::ShardOptions;
+use crate::shard::retention;
 
 /// What one core needs besides the world.
 pub struct CoreBoot {
     /// The same on all cores.
     pub options: Rc<ShardOptions>,
     /// Mail to and from the others.
-    pub mailbox: MailboxSeat<Question, Answer>,
-    /// Listens already: all ports were bound before any core started.
-    pub listener: Listener,
+    pub mail: ShardMail,
+    /// Listens already: all ports were bound before any core started. `None` where other cores accept for this one.
+    pub listener: Option<Listener>,
     /// The data directories were left by a clean stop.
     pub clean: bool,
 }
@@ -44,12 +46,12 @@ pub async fn run(
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<Closed, StartError> {
-    let shard = Shard::new(io.clone(), boot.options, boot.mailbox);
+    let shard = Shard::new(io.clone(), boot.options, boot.mail);
     let mut recovery_points = BTreeMap::new();
     for dir in &shard.options().data_dirs {
         // What a killed server had made, and was not yet durable, is built upon from here on.
         io.sync_dir(&dir.path).await.map_err(|source| StartError::CatalogDisk { path: dir.path.clone(), source })?;
-        recovery_points.insert(dir.path.clone(), hosting::load_recovery_points(&io, dir).await);
+        recovery_points.insert(dir.path.clone(), checkpoints::load(&io, dir).await);
     }
     shard.set_start_state(StartState { clean: boot.clean, recovery_points });
     let mut stop = Box::pin(stop);
@@ -58,6 +60,7 @@ pub async fn run(
         _ => None,
     };
     io.spawn(catalog_host::answer_mail(shard.clone(), host.clone()));
+    io.spawn(forward::run_jobs(shard.clone()));
     if let Some(host) = &host {
         host.start(&shard).await?;
         io.spawn(hosting::sweep(shard.clone()));
@@ -66,13 +69,21 @@ pub async fn run(
     }
     let api = Api::new(shard.clone());
     let connections = Connections::new(io.random_u64());
-    io.spawn(listener::accept(api, boot.listener, connections.clone()));
-    io.spawn(hosting::keep_checkpoints(shard.clone()));
+    if let Some(listener) = boot.listener {
+        io.spawn(listener::accept(api, listener, connections.clone()));
+    }
+    checkpoints::keep_log_starts(&shard).await;
+    io.spawn(checkpoints::keep(shard.clone()));
+    io.spawn(retention::keep(shard.clone()));
     ready();
     stop.await;
 
     shard.stop();
-    wait_for_connections(&shard, &connections).await;
+    let deadline = io.now().plus_ms(DRAIN_MS_MAX);
+    wait_for_connections(&shard, &connections, deadline).await;
+    if shard.options().listen_mode.is_one_broker() {
+        shard.wait_all_drained(deadline).await;
+    }
     let closed = hosting::close_all(&shard).await;
     info!(core = shard.core_index(), "core stopped");
     Ok(closed)
@@ -92,9 +103,8 @@ async fn wait_for_catalog(shard: &Rc<Shard>, mut stop: Pin<&mut impl Future<Outp
 }
 
 /// Waits until all connections have had their last reply, within a limit.
-async fn wait_for_connections(shard: &Rc<Shard>, connections: &Rc<Connections>) {
+async fn wait_for_connections(shard: &Rc<Shard>, connections: &Rc<Connections>, deadline: Nanos) {
     let io = shard.io();
-    let deadline = io.now().plus_ms(DRAIN_MS_MAX);
     let _timer = io.wake_at(deadline);
     poll_fn(|_| {
         if connections.count() == 0 {

@@ -35,7 +35,7 @@ pub struct Appended {
     pub base_offset: Offset,
     /// Offset of the last record.
     pub last_offset: Offset,
-    /// The time stamped on the records, where the topic has `LogAppendTime`.
+    /// The time stamped on the records, where the topic has `LogAppendTime`; of a batch that was there already, its time.
     pub log_append_time_ms: Option<i64>,
 }
 
@@ -74,14 +74,14 @@ pub async fn start(
                 let rolled = self::roll(shard, partition, roll).await;
                 rolled.inspect_err(|_| partition.log().borrow_mut().refuse_append(checked))?;
             }
-            Append::Duplicate { base_offset, last_offset, .. } => {
+            Append::Duplicate { base_offset, last_offset, timestamp } => {
                 return Ok(Appended {
                     partition: partition.clone(),
                     state: Rc::new(Cell::new(WriteState::Written)),
                     duplicate: Some(partition.truncations()),
                     base_offset,
                     last_offset,
-                    log_append_time_ms: None,
+                    log_append_time_ms: Some(timestamp.0),
                 });
             }
         }
@@ -158,6 +158,9 @@ async fn poll_admission(shard: &Rc<Shard>, partition: &Rc<Partition>) -> Result<
     poll_fn(|_| {
         if !partition.is_online() {
             return Poll::Ready(Err(AppendFailure::Offline));
+        }
+        if shard.is_closing() {
+            return Poll::Ready(Err(AppendFailure::Stopping));
         }
         if partition.is_closed_for_appends() {
             partition.admission().wait(shard.io().current_task());
@@ -284,7 +287,11 @@ async fn repair(shard: Rc<Shard>, partition: Rc<Partition>, truncate: Truncate) 
 }
 
 /// Opens the next segment; appends wait meanwhile.
-async fn roll(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPlan) -> Result<(), AppendFailure> {
+pub(in crate::shard) async fn roll(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    roll: RollPlan,
+) -> Result<(), AppendFailure> {
     if !partition.close_for_appends() {
         return Ok(());
     }

@@ -226,7 +226,7 @@ async fn publish(shard: &Rc<Shard>, snapshot: &Snapshot) {
     let calls: Vec<_> = others.map(|core| shard.mailbox().try_call(core, Question::Take(snapshot.clone()))).collect();
     hosting::take(shard, snapshot.clone()).await;
     for call in calls {
-        // One change is under way at a time, and the credits of a pair are many.
+        // One change is under way at a time, and the credits of a pair are many; jobs have a mailbox of their own.
         let Ok(call) = call else { unreachable!("there is a credit for a snapshot") };
         // A core that is gone (it stops) needs no snapshot.
         let _ = call.await;

@@ -2,8 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::future::poll_fn;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::task::Poll;
 
 use ahash::RandomState;
 
@@ -13,16 +15,21 @@ use crate::log::core_checkpoint::CorePoints;
 use crate::log::recovery_point::PartitionOffsets;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
-use crate::ring::mailbox::{Mailbox, MailboxSeat};
+use crate::ring::mailbox::{self, Mailbox, MailboxSeat};
 use crate::ring::task::WaitList;
+use crate::ring::timer::Nanos;
 use crate::shard::catalog_host::CatalogHost;
 use crate::shard::counters::Counters;
+use crate::shard::deletion::Deletions;
 use crate::shard::durability::DurabilityStage;
+use crate::shard::exclusive::Exclusive;
 use crate::shard::files::FileCache;
+use crate::shard::forward::{Done, JOBS_MAX, Job};
 use crate::shard::memory::MemoryBudget;
 use crate::shard::message::{Answer, Question};
 use crate::shard::options::{DataDir, ShardOptions};
 use crate::shard::partition::Partition;
+use crate::shard::watch::Watches;
 
 /// One core: its partitions, files, memory and mail. Never leaves its thread.
 pub struct Shard {
@@ -35,9 +42,18 @@ pub struct Shard {
     files: FileCache,
     memory: Rc<MemoryBudget>,
     durability: DurabilityStage,
+    deletions: Deletions,
+    hosting_turn: Exclusive,
+    checkpoints_turn: Exclusive,
     mailbox: Mailbox<Question, Answer>,
+    jobs: Mailbox<Job, Done>,
+    watches: Watches,
     counters: Counters,
     stopping: Cell<bool>,
+    /// Its partitions are being closed: nothing is appended any more.
+    closing: Cell<bool>,
+    /// Cores whose connections have ended, at the stop.
+    drained_cores: Cell<usize>,
     stop_waiters: WaitList,
     pub(in crate::shard) producer_ids: RefCell<std::ops::Range<i64>>,
     /// On the controller's core.
@@ -50,10 +66,27 @@ pub struct Shard {
 /// Why a partition that is placed here could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::shard) enum OpenFailure {
-    /// The disk is full: the next change of the catalog tries again.
+    /// The disk is full: the next change of the catalog and the next look for what is to be deleted try again.
     NoSpace,
     /// A sync may have failed, and another one would succeed without making anything durable.
     UntilRestart,
+}
+
+/// A core's seats in the mailboxes, before it runs.
+pub struct ShardMail {
+    /// For the catalog.
+    pub questions: MailboxSeat<Question, Answer>,
+    /// For requests that came in by another core than their partition's.
+    pub jobs: MailboxSeat<Job, Done>,
+}
+
+impl ShardMail {
+    /// Connects `core_count` cores, each with each.
+    pub fn mesh(core_count: usize) -> Vec<Self> {
+        let questions = mailbox::mesh(core_count, QUESTIONS_MAX);
+        let jobs = mailbox::mesh(core_count, JOBS_MAX);
+        questions.into_iter().zip(jobs).map(|(questions, jobs)| Self { questions, jobs }).collect()
+    }
 }
 
 /// How the last run left the data directories.
@@ -72,11 +105,15 @@ pub struct RecoveryPoints {
     pub by_id: CorePoints,
     /// From Kafka's merged one, where no core has left one.
     pub by_name: PartitionOffsets,
+    /// Log start offsets, likewise.
+    pub log_starts_by_id: CorePoints,
+    /// Those of Kafka's.
+    pub log_starts_by_name: PartitionOffsets,
 }
 
 impl Shard {
     /// A core that hosts nothing yet.
-    pub fn new(io: Io, options: Rc<ShardOptions>, mailbox: MailboxSeat<Question, Answer>) -> Rc<Self> {
+    pub fn new(io: Io, options: Rc<ShardOptions>, mail: ShardMail) -> Rc<Self> {
         let hasher = || RandomState::with_seeds(io.random_u64(), io.random_u64(), io.random_u64(), io.random_u64());
         Rc::new(Self {
             snapshot: RefCell::new(Catalog::new().snapshot()),
@@ -85,9 +122,16 @@ impl Shard {
             files: FileCache::new(&io, options.open_files_max),
             memory: MemoryBudget::new(options.frame_memory_bytes),
             durability: DurabilityStage::default(),
-            mailbox: mailbox.bind(&io),
+            deletions: Deletions::default(),
+            hosting_turn: Exclusive::default(),
+            checkpoints_turn: Exclusive::default(),
+            mailbox: mail.questions.bind(&io),
+            jobs: mail.jobs.bind(&io),
+            watches: Watches::new(&io),
             counters: Counters::default(),
             stopping: Cell::new(false),
+            closing: Cell::new(false),
+            drained_cores: Cell::new(0),
             stop_waiters: WaitList::default(),
             producer_ids: RefCell::new(0..0),
             catalog_host: RefCell::new(None),
@@ -116,7 +160,7 @@ impl Shard {
 
     /// Its broker id in Kafka's protocol.
     pub fn broker_id(&self) -> i32 {
-        self.options.brokers[self.io.core_index()].id
+        self.options.broker_of(self.core_index()).map_or(-1, |broker| broker.id)
     }
 
     /// The catalog as this core has it.
@@ -172,6 +216,27 @@ impl Shard {
         by_name.copied().unwrap_or(Offset(0))
     }
 
+    pub(in crate::shard) fn log_start_of(&self, dir: &DataDir, topic: &str, id: PartitionId) -> Offset {
+        let start = self.start.borrow();
+        let Some(points) = start.recovery_points.get(&dir.path) else { return Offset(0) };
+        if let Some((_, offset)) = points.log_starts_by_id.get(&id) {
+            return *offset;
+        }
+        let by_name = points.log_starts_by_name.get(&(topic.to_owned(), id.partition));
+        by_name.copied().filter(|_| !self.has_catalog()).unwrap_or(Offset(0))
+    }
+
+    /// Log start offsets that the last run left in a directory, of partitions that are not hosted here and that the
+    /// catalog still has.
+    pub(in crate::shard) fn log_starts_of_others(&self, dir: &Path) -> CorePoints {
+        let (start, snapshot) = (self.start.borrow(), self.snapshot());
+        let Some(points) = start.recovery_points.get(dir) else { return CorePoints::new() };
+        let others = points.log_starts_by_id.iter().filter(|(id, _)| {
+            self.hosted(**id).is_none() && snapshot.partition_by_id(id.topic_id, id.partition).is_some()
+        });
+        others.map(|(id, known)| (*id, known.clone())).collect()
+    }
+
     /// The partition, if this core hosts it. Requests go through [`Shard::route`].
     pub(in crate::shard) fn hosted(&self, id: PartitionId) -> Option<Rc<Partition>> {
         self.partitions.borrow().get(&id).cloned()
@@ -202,6 +267,11 @@ impl Shard {
         self.open_failed.borrow().get(&id) == Some(&OpenFailure::UntilRestart)
     }
 
+    /// True where a partition could not be opened for want of space.
+    pub(in crate::shard) fn lacks_space(&self) -> bool {
+        self.open_failed.borrow().values().any(|failure| *failure == OpenFailure::NoSpace)
+    }
+
     pub(in crate::shard) fn open_failed(&self, id: PartitionId) -> bool {
         self.open_failed.borrow().contains_key(&id)
     }
@@ -216,6 +286,21 @@ impl Shard {
         &self.memory
     }
 
+    /// Files of deleted segments.
+    pub fn deletions(&self) -> &Deletions {
+        &self.deletions
+    }
+
+    /// Who takes in a catalog and opens partitions.
+    pub(in crate::shard) fn hosting_turn(&self) -> &Exclusive {
+        &self.hosting_turn
+    }
+
+    /// Who writes this core's checkpoints.
+    pub(in crate::shard) fn checkpoints_turn(&self) -> &Exclusive {
+        &self.checkpoints_turn
+    }
+
     /// The stage between written and durable.
     pub fn durability(&self) -> &DurabilityStage {
         &self.durability
@@ -226,6 +311,16 @@ impl Shard {
         &self.mailbox
     }
 
+    /// Work for the other cores, and of theirs.
+    pub(in crate::shard) fn jobs(&self) -> &Mailbox<Job, Done> {
+        &self.jobs
+    }
+
+    /// Who waits for partitions across cores.
+    pub(in crate::shard) fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
     /// What it has counted.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -234,6 +329,42 @@ impl Shard {
     /// True once the server stops: nothing new is taken up.
     pub fn is_stopping(&self) -> bool {
         self.stopping.get()
+    }
+
+    /// True once the partitions are being closed, after the last connection of any core has ended.
+    pub(in crate::shard) fn is_closing(&self) -> bool {
+        self.closing.get()
+    }
+
+    pub(in crate::shard) fn begin_closing(&self) {
+        self.closing.set(true);
+    }
+
+    /// Tells the other cores that no request comes from this one any more, and waits until all of them have said so: what
+    /// they still have under way may need partitions of this core.
+    pub async fn wait_all_drained(self: &Rc<Self>, deadline: Nanos) {
+        let others: Vec<usize> = (0..self.jobs.core_count()).filter(|core| *core != self.io.core_index()).collect();
+        for core in &others {
+            let core = *core;
+            let shard = self.clone();
+            self.io.spawn(async move {
+                let _ = shard.on_core(core, |other| async move { other.note_core_drained() }).await;
+            });
+        }
+        let _timer = self.io.wake_at(deadline);
+        poll_fn(|_| {
+            if self.drained_cores.get() >= others.len() || self.io.now() >= deadline {
+                return Poll::Ready(());
+            }
+            self.stop_waiters.wait(self.io.current_task());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn note_core_drained(&self) {
+        self.drained_cores.set(self.drained_cores.get() + 1);
+        self.io.wake_all(&self.stop_waiters);
     }
 
     /// Has the current task polled when the server stops.
@@ -255,3 +386,6 @@ impl Shard {
         }
     }
 }
+
+/// Questions that one core may have open with another.
+const QUESTIONS_MAX: usize = 256;

@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use tracing::error;
 
+use crate::log::plan::SegmentId;
 use crate::record::offset::Offset;
 use crate::shard::core::Shard;
 use crate::shard::files::FileKind;
@@ -101,9 +102,7 @@ impl DurabilityStage {
             return Ok(false);
         };
         for segment in &target.segments {
-            let file =
-                shard.files().open(shard.io(), partition.folder(), partition.id(), *segment, FileKind::Log).await?;
-            file.sync_data().await?;
+            sync_segment(shard, partition, *segment).await?;
         }
         if !partition.is_online() {
             return Ok(false);
@@ -130,11 +129,19 @@ pub(in crate::shard) async fn sync_from_recovery_point(
         segments[first..].iter().map(|segment| segment.id()).filter(|segment| segment.base_offset() < end).collect()
     };
     for segment in segments {
-        let file = shard.files().open(shard.io(), partition.folder(), partition.id(), segment, FileKind::Log).await?;
-        file.sync_data().await?;
+        sync_segment(shard, partition, segment).await?;
     }
     partition.set_recovery_point(end);
     Ok(())
+}
+
+/// Nobody needs the bytes of a segment that was deleted meanwhile.
+async fn sync_segment(shard: &Rc<Shard>, partition: &Rc<Partition>, segment: SegmentId) -> io::Result<()> {
+    match shard.files().open(shard.io(), partition.folder(), partition.id(), segment, FileKind::Log).await {
+        Ok(file) => file.sync_data().await,
+        Err(_) if !partition.has_segment(segment) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Kafka's default of flush.ms: for all that it matters, never.

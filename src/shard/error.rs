@@ -19,6 +19,23 @@ pub enum AppendFailure {
     /// The partition is offline: a disk failed, or its log is damaged.
     #[error("the partition is offline; see the server's log for the reason")]
     Offline,
+    /// The server stops, and the partition is closed.
+    #[error("the server is stopping")]
+    Stopping,
+}
+
+/// Records that were not deleted: nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeleteFailure {
+    /// Below zero, or above the high watermark.
+    #[error("the offset is outside the log")]
+    OutOfRange,
+    /// The topic's `cleanup.policy` is `compact` alone.
+    #[error("the topic's cleanup.policy does not allow deleting records")]
+    Policy,
+    /// The partition is offline.
+    #[error("the partition is offline; see the server's log for the reason")]
+    Offline,
 }
 
 /// A read that found nothing out.

@@ -24,6 +24,8 @@ pub enum FileKind {
     Log,
     /// `.index`
     OffsetIndex,
+    /// `.timeindex`
+    TimeIndex,
 }
 
 type Key = (PartitionId, SegmentId, FileKind);
@@ -70,6 +72,7 @@ impl FileCache {
             FileKind::Log => (layout::segment_path(folder, segment), OpenHow::ReadWrite),
             // Derived: one that is missing is made again.
             FileKind::OffsetIndex => (layout::offset_index_path(folder, segment), OpenHow::ReadWriteOrCreate),
+            FileKind::TimeIndex => (layout::time_index_path(folder, segment), OpenHow::ReadWriteOrCreate),
         };
         let file = io.open(&path, how).await?;
         self.put(partition, segment, kind, file.clone());
@@ -79,8 +82,9 @@ impl FileCache {
     /// Closes the handles of a segment that is removed.
     pub fn forget_segment(&self, partition: PartitionId, segment: SegmentId) {
         let mut handles = self.handles.borrow_mut();
-        handles.pop(&(partition, segment, FileKind::Log));
-        handles.pop(&(partition, segment, FileKind::OffsetIndex));
+        for kind in [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex] {
+            handles.pop(&(partition, segment, kind));
+        }
     }
 
     /// Closes the handles of a partition that leaves this core.

@@ -13,21 +13,20 @@ use tracing::{error, info, warn};
 
 use crate::control::snapshot::Snapshot;
 use crate::control::topic::Topic;
-use crate::log::core_checkpoint::{self, CorePoints};
 use crate::log::error::RecoveryError;
 use crate::log::layout;
 use crate::log::partition_log::PartitionLog;
+use crate::log::plan::{IndexKind, IndexWrite};
 use crate::log::recovery::{self, RecoveryOptions, RecoveryReport};
-use crate::log::recovery_point::{self, PartitionOffsets};
 use crate::log::segment_files;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
-use crate::ring::io::{Io, read_file, replace_file};
-use crate::shard::core::{OpenFailure, RecoveryPoints, Shard};
+use crate::ring::io::Io;
+use crate::shard::checkpoints;
+use crate::shard::core::{OpenFailure, Shard};
 use crate::shard::durability::sync_from_recovery_point;
 use crate::shard::files::FileKind;
 use crate::shard::opening::OpeningProgress;
-use crate::shard::options::DataDir;
 use crate::shard::partition::Partition;
 use crate::shard::producer_snapshots;
 use crate::shard::topic_limits::Durability;
@@ -35,8 +34,21 @@ use crate::shard::topic_limits::TopicLimits;
 
 /// Takes a snapshot of the catalog: opens what it newly places here, then shows it, then lets go of what it takes away.
 ///
-/// On return requests for every partition placed here are served, or told why not. Calls come one after the other.
+/// On return requests for every partition placed here are served, or told why not.
 pub async fn take(shard: &Rc<Shard>, snapshot: Snapshot) {
+    let _turn = shard.hosting_turn().turn(shard.io()).await;
+    take_in_turn(shard, snapshot).await;
+}
+
+/// Tries again to open what could not be opened for want of space.
+pub(in crate::shard) async fn open_again(shard: &Rc<Shard>) {
+    if shard.lacks_space() {
+        let _turn = shard.hosting_turn().turn(shard.io()).await;
+        take_in_turn(shard, shard.snapshot()).await;
+    }
+}
+
+async fn take_in_turn(shard: &Rc<Shard>, snapshot: Snapshot) {
     let mut to_open = VecDeque::new();
     for topic in snapshot.topics() {
         for (index, placed) in (0..).zip(&topic.partitions) {
@@ -124,7 +136,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
     let options = RecoveryOptions {
         recovery_point: shard.recovery_point_of(&dir, &topic.name, id),
         clean: shard.is_clean_start(),
-        log_start: Offset(0),
+        log_start: shard.log_start_of(&dir, &topic.name, id),
         topic_id: Some(topic.id),
         index_interval_bytes: limits.log.index_interval_bytes,
         producer_expiration_ms: i64::from(shard.options().broker_config.producer_id_expiration_ms()),
@@ -135,7 +147,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
     };
     let opened = match recovery::open_partition(shard.io(), &folder, &options).await {
         Err(RecoveryError::Io { source, path }) if source.kind() == io::ErrorKind::NotFound && path == folder => {
-            if options.recovery_point > Offset(0) {
+            if options.recovery_point.max(options.log_start) > Offset(0) {
                 error!(topic = &*topic.name, partition = index, folder = %folder.display(),
                     "the folder of a partition that had records is missing; it stays offline: is the right disk mounted?");
                 shard.note_open_failed(id, OpenFailure::UntilRestart);
@@ -156,10 +168,17 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
         Ok(mut recovered) => {
             let report = std::mem::take(&mut recovered.report);
             let recovery_point = recovered.log_end;
-            let log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch));
+            let leftovers: Vec<PathBuf> = recovered.leftovers.iter().map(|name| folder.join(name)).collect();
+            // While files below the log start are there, only its checkpoint says that they do not count.
+            let is_tidy = !recovered.leftovers.iter().any(|name| name.ends_with(".log"));
+            let first_base = recovered.segments.first().filter(|_| is_tidy).map(|first| first.base_offset());
+            let log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch))
+                .with_roll_seed(shard.io().random_u64());
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
+            partition.set_first_base_on_disk(first_base.unwrap_or(Offset(0)));
             shard.host(Rc::new(partition));
+            shard.deletions().remove_later(&shard, id, leftovers, 0);
             Some(report)
         }
         Err(error) => {
@@ -243,97 +262,6 @@ pub async fn sweep(shard: Rc<Shard>) {
     }
 }
 
-/// Reads where the last run's logs were known to be durable: from each core's own checkpoint, or, where there is none (the
-/// directory was Kafka's), from Kafka's.
-pub async fn load_recovery_points(io: &Io, dir: &DataDir) -> RecoveryPoints {
-    let mut points = RecoveryPoints::default();
-    let Ok(entries) = io.read_dir(&dir.path).await else { return points };
-    let mut is_ours = false;
-    for entry in entries.iter().filter(|entry| entry.name.starts_with(CORE_CHECKPOINT) && !entry.name.ends_with(".tmp"))
-    {
-        is_ours = true;
-        // Two cores may have had a partition one after the other: what was durable then is so now.
-        for (id, (topic, offset)) in load_core_points(io, &dir.path.join(&entry.name)).await {
-            let (_, known) = points.by_id.entry(id).or_insert((topic, offset));
-            *known = offset.max(*known);
-        }
-    }
-    let kafkas = dir.path.join(layout::RECOVERY_POINT_CHECKPOINT);
-    if !is_ours && let Ok(bytes) = read_file(io, &kafkas, CHECKPOINT_BYTES_MAX).await {
-        match recovery_point::parse(&String::from_utf8_lossy(&bytes)) {
-            Some(found) => points.by_name = found,
-            None => {
-                warn!(path = %kafkas.display(), "a checkpoint makes no sense; its logs are scanned from their start")
-            }
-        }
-    }
-    points
-}
-
-async fn load_core_points(io: &Io, path: &Path) -> CorePoints {
-    let parsed = read_file(io, path, CHECKPOINT_BYTES_MAX)
-        .await
-        .map(|bytes| core_checkpoint::parse(&String::from_utf8_lossy(&bytes)));
-    match parsed {
-        Ok(Some(found)) => return found,
-        Ok(None) => warn!(path = %path.display(), "a checkpoint makes no sense; its logs are scanned from their start"),
-        Err(error) => {
-            warn!(path = %path.display(), %error, "a checkpoint could not be read; its logs are scanned from their start")
-        }
-    }
-    CorePoints::new()
-}
-
-/// Writes this core's recovery points now and then, so that a start after a crash scans little.
-pub async fn keep_checkpoints(shard: Rc<Shard>) {
-    while !shard.is_stopping() {
-        shard.io().sleep_ms(CHECKPOINT_INTERVAL_MS).await;
-        forget_idle_producers(&shard);
-        producer_snapshots::keep(&shard).await;
-        write_checkpoints(&shard).await;
-    }
-}
-
-/// Producers that wrote nothing for `producer.id.expiration.ms` are forgotten, as in Kafka.
-fn forget_idle_producers(shard: &Shard) {
-    let expiration_ms = i64::from(shard.options().broker_config.producer_id_expiration_ms());
-    let now_ms = shard.io().wall_ms();
-    for partition in shard.partitions() {
-        partition.log().borrow_mut().expire_producers(now_ms, expiration_ms);
-    }
-}
-
-async fn write_checkpoints(shard: &Rc<Shard>) {
-    for dir in &shard.options().data_dirs {
-        let mut points = CorePoints::new();
-        for partition in shard.partitions().iter().filter(|partition| partition.folder().parent() == Some(&dir.path)) {
-            points.insert(partition.id(), (partition.topic().to_owned(), partition.recovery_point()));
-        }
-        let path = dir.path.join(format!("{CORE_CHECKPOINT}{}", shard.core_index()));
-        if let Err(error) = replace_file(shard.io(), &path, core_checkpoint::to_text(&points).into_bytes()).await {
-            warn!(path = %path.display(), %error, "the recovery points could not be written; a start after a crash will scan more");
-        }
-    }
-}
-
-/// Merges the cores' checkpoints into Kafka's one a directory, when no core writes any more.
-///
-/// # Errors
-/// Where the disk refuses.
-pub async fn merge_checkpoints(io: &Io, dir: &DataDir, core_count: u32) -> io::Result<()> {
-    let mut points = PartitionOffsets::new();
-    for core in 0..core_count {
-        let found = load_core_points(io, &dir.path.join(format!("{CORE_CHECKPOINT}{core}"))).await;
-        points.extend(found.into_iter().map(|(id, (topic, offset))| ((topic, id.partition), offset)));
-    }
-    let text = recovery_point::to_text(&points);
-    for name in [layout::RECOVERY_POINT_CHECKPOINT, layout::HIGH_WATERMARK_CHECKPOINT] {
-        replace_file(io, &dir.path.join(name), text.clone().into_bytes()).await?;
-    }
-    let none = recovery_point::to_text(&PartitionOffsets::new());
-    replace_file(io, &dir.path.join(layout::LOG_START_CHECKPOINT), none.into_bytes()).await
-}
-
 /// How the partitions of a core were left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
@@ -345,6 +273,7 @@ pub enum Closed {
 
 /// Makes all of every partition durable and complete on disk, for a clean stop.
 pub async fn close_all(shard: &Rc<Shard>) -> Closed {
+    shard.begin_closing();
     let partitions: VecDeque<Rc<Partition>> = shard.partitions().into();
     let shard_of_jobs = shard.clone();
     let closed = Rc::new(Cell::new(Closed::Cleanly));
@@ -363,7 +292,7 @@ pub async fn close_all(shard: &Rc<Shard>) -> Closed {
         }
     })
     .await;
-    write_checkpoints(shard).await;
+    checkpoints::write_all(shard).await;
     closed.get()
 }
 
@@ -405,23 +334,33 @@ impl Shard {
     }
 
     /// Writes entries of indexes. They are derived: an error costs time at the next start, no records.
-    pub(in crate::shard) async fn write_index(
-        &self,
-        partition: &Partition,
-        writes: Vec<crate::log::plan::IndexWrite>,
-    ) -> io::Result<()> {
+    pub(in crate::shard) async fn write_index(&self, partition: &Partition, writes: Vec<IndexWrite>) -> io::Result<()> {
         for write in writes {
-            let file = self
-                .files()
-                .open(self.io(), partition.folder(), partition.id(), write.segment, FileKind::OffsetIndex)
-                .await?;
-            file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
+            if !partition.has_segment(write.segment) {
+                continue;
+            }
+            let kind = match write.kind {
+                IndexKind::Offset => FileKind::OffsetIndex,
+                IndexKind::Time => FileKind::TimeIndex,
+            };
+            let file = self.files().open(self.io(), partition.folder(), partition.id(), write.segment, kind).await?;
+            if !write.bytes.is_empty() {
+                file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
+            }
+            if write.completes {
+                file.sync_data().await?;
+                // The offset index comes second: both are complete then.
+                if write.kind == IndexKind::Offset {
+                    partition.log().borrow_mut().index_completed(write.segment);
+                }
+            }
         }
         Ok(())
     }
 
     /// Writes the leader epochs where they have changed.
     pub(in crate::shard) async fn write_epochs(&self, partition: &Partition) -> io::Result<()> {
+        let _turn = partition.epochs_turn().turn(self.io()).await;
         let Some(text) = partition.log().borrow_mut().take_epoch_checkpoint() else { return Ok(()) };
         let written = segment_files::write_epochs(self.io(), partition.folder(), text).await.map_err(io::Error::other);
         if written.is_err() {
@@ -432,8 +371,12 @@ impl Shard {
 }
 
 /// Runs jobs, at most `at_once_max` at the same time, until all are done.
-async fn run_side_by_side<T, F>(io: &Io, jobs: VecDeque<T>, at_once_max: usize, run: impl Fn(T) -> F + 'static)
-where
+pub(in crate::shard) async fn run_side_by_side<T, F>(
+    io: &Io,
+    jobs: VecDeque<T>,
+    at_once_max: usize,
+    run: impl Fn(T) -> F + 'static,
+) where
     T: 'static,
     F: Future<Output = ()> + 'static,
 {
@@ -458,9 +401,4 @@ where
 
 /// Partitions opened or closed at the same time.
 const OPENED_AT_ONCE_MAX: usize = 16;
-/// Each core's own checkpoint: this and its index.
-const CORE_CHECKPOINT: &str = "recovery-point-offset-checkpoint.core-";
-const CHECKPOINT_BYTES_MAX: u64 = 64 << 20;
-/// Kafka's log.flush.offset.checkpoint.interval.ms.
-const CHECKPOINT_INTERVAL_MS: u64 = 60_000;
 const FILE_NAME_BYTES_MAX: usize = 255;

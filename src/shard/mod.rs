@@ -5,12 +5,17 @@
 
 pub mod append;
 pub mod catalog_host;
+pub mod checkpoints;
 pub mod core;
 pub mod counters;
+pub mod deletion;
 pub mod durability;
 pub mod error;
+pub mod exclusive;
 pub mod files;
+pub mod forward;
 pub mod hosting;
+pub mod lane;
 pub mod memory;
 pub mod message;
 pub mod opening;
@@ -18,5 +23,8 @@ pub mod options;
 pub mod partition;
 pub mod producer_snapshots;
 pub mod read;
+pub mod retention;
 pub mod router;
+pub mod time_lookup;
 pub mod topic_limits;
+pub mod watch;

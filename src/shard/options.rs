@@ -17,7 +17,9 @@ pub struct ShardOptions {
     pub cluster_id_bytes: [u8; 16],
     /// `--clamp-replication`: a replication factor above the machines there are is made 1.
     pub clamp_replication: bool,
-    /// Where clients reach each core, by core index.
+    /// How connections find the core of their partition.
+    pub listen_mode: ListenMode,
+    /// Where clients reach each core, by core index; one address where all cores are one broker.
     pub brokers: Vec<BrokerAddress>,
     /// The data directories, in the order of the command line.
     pub data_dirs: Vec<DataDir>,
@@ -39,6 +41,32 @@ pub struct ShardOptions {
     pub fetch_bytes_max: u32,
     /// This core's share of `max.incremental.fetch.session.cache.slots`.
     pub fetch_sessions_max: usize,
+}
+
+/// How connections find the core of their partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenMode {
+    /// Each core is a broker with a port of its own: clients connect to the core that leads.
+    PerCore,
+    /// One broker; every core accepts on the same port, and requests cross to the core that leads.
+    Single,
+    /// One broker; core 0 accepts, and requests cross to the core that leads.
+    FirstCore,
+}
+
+impl ListenMode {
+    /// True where clients see one broker, and cores work for each other.
+    pub fn is_one_broker(self) -> bool {
+        self != Self::PerCore
+    }
+}
+
+impl ShardOptions {
+    /// The broker that clients are told for a core.
+    pub fn broker_of(&self, core: u32) -> Option<&BrokerAddress> {
+        let at = if self.listen_mode.is_one_broker() { 0 } else { core as usize };
+        self.brokers.get(at)
+    }
 }
 
 /// Where one core is reached.

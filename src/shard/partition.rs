@@ -8,10 +8,15 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use crate::log::partition_log::PartitionLog;
+use crate::log::plan::SegmentId;
+use crate::log::segment::Segment;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
+use crate::shard::exclusive::Exclusive;
+use crate::shard::lane::Lane;
 use crate::shard::topic_limits::{Durability, TopicLimits};
+use crate::shard::watch::Seen;
 
 /// A partition that this core leads. No borrow of `log` lives across an await.
 pub struct Partition {
@@ -33,10 +38,17 @@ pub struct Partition {
     truncations: RefCell<VecDeque<(u64, Offset)>>,
     /// Polled when no write is under way.
     drained: WaitList,
+    /// Appends that came over the mailbox stand here until they have their offsets.
+    forwarded: Rc<Lane>,
     /// Writes and rolls that were begun and have not ended.
     writes_under_way: Cell<u32>,
     /// A sync by `flush.ms` is to come.
     pub(in crate::shard) flush_timer_set: Cell<bool>,
+    /// Its log start offset as a checkpoint has it durably, or as its first segment tells.
+    log_start_durable: Cell<Offset>,
+    /// Base offset of the first segment that a start would find.
+    first_base_on_disk: Cell<Offset>,
+    epochs_turn: Exclusive,
     /// This partition is queued for a sync, or in one.
     pub(in crate::shard) sync_queued: Cell<bool>,
 }
@@ -57,8 +69,12 @@ impl Partition {
             closed_for_appends: Cell::new(false),
             truncations: RefCell::new(VecDeque::new()),
             drained: WaitList::default(),
+            forwarded: Rc::default(),
             writes_under_way: Cell::new(0),
             flush_timer_set: Cell::new(false),
+            log_start_durable: Cell::new(Offset(0)),
+            first_base_on_disk: Cell::new(Offset(0)),
+            epochs_turn: Exclusive::default(),
             sync_queued: Cell::new(false),
         }
     }
@@ -103,9 +119,43 @@ impl Partition {
         self.recovery_point.get()
     }
 
+    /// The recovery point that a checkpoint may say: below it the indexes of sealed segments are durable as well.
+    pub(in crate::shard) fn checkpointed_recovery_point(&self) -> Offset {
+        let at_most = self.log.borrow().recovery_point_max();
+        at_most.map_or(self.recovery_point.get(), |at_most| at_most.min(self.recovery_point.get()))
+    }
+
     /// Moves the recovery point; it never goes back.
     pub(in crate::shard) fn set_recovery_point(&self, offset: Offset) {
         self.recovery_point.set(self.recovery_point.get().max(offset));
+    }
+
+    /// Its log start offset that a start after a crash would know.
+    pub fn log_start_durable(&self) -> Offset {
+        self.log_start_durable.get().max(self.first_base_on_disk.get())
+    }
+
+    pub(in crate::shard) fn set_log_start_durable(&self, offset: Offset) {
+        self.log_start_durable.set(offset.max(self.log_start_durable.get()));
+    }
+
+    /// Base offset of the first segment that a start after a crash would find.
+    pub(in crate::shard) fn first_base_on_disk(&self) -> Offset {
+        self.first_base_on_disk.get()
+    }
+
+    pub(in crate::shard) fn set_first_base_on_disk(&self, offset: Offset) {
+        self.first_base_on_disk.set(offset.max(self.first_base_on_disk.get()));
+    }
+
+    /// Who writes the leader epochs.
+    pub(in crate::shard) fn epochs_turn(&self) -> &Exclusive {
+        &self.epochs_turn
+    }
+
+    /// False where the segment was deleted, or cut off.
+    pub(in crate::shard) fn has_segment(&self, segment: SegmentId) -> bool {
+        self.log.borrow().segments().binary_search_by_key(&segment, Segment::id).is_ok()
     }
 
     /// Why it is offline; `None` while it serves.
@@ -196,6 +246,17 @@ impl Partition {
     /// True where a truncation after the `seen`-th took `offset` away.
     pub(in crate::shard) fn was_truncated_since(&self, seen: u64, offset: Offset) -> bool {
         self.truncations.borrow().iter().any(|(number, end)| *number > seen && *end <= offset)
+    }
+
+    /// What a reader sees of it now.
+    pub fn seen(&self) -> Seen {
+        let offsets = self.log.borrow().offsets();
+        Seen { high_watermark: offsets.high_watermark, log_start: offsets.log_start }
+    }
+
+    /// Where appends of other cores' connections keep their order.
+    pub fn forwarded(&self) -> &Rc<Lane> {
+        &self.forwarded
     }
 
     /// The high watermark now.

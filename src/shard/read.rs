@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 
 use crate::log::lookup::LookupStep;
-use crate::log::plan::{ReadBound, ReadPlan};
+use crate::log::plan::{ReadBound, ReadPlan, SegmentId};
 use crate::record::offset::Offset;
 use crate::ring::io::File;
 use crate::shard::core::Shard;
@@ -35,8 +35,8 @@ pub async fn locate(
     if !partition.is_online() {
         return Err(ReadFailure::Offline);
     }
-    let mut lookup =
-        partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, ReadBound::HighWatermark)?;
+    let plan = || partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, ReadBound::HighWatermark);
+    let mut lookup = plan()?;
     loop {
         let (segment, kind, position_bytes, len_bytes) = match lookup.step() {
             LookupStep::Empty => return Ok(None),
@@ -46,21 +46,44 @@ pub async fn locate(
             LookupStep::NeedLog { segment, position_bytes, len_bytes } => {
                 (segment, FileKind::Log, position_bytes, len_bytes)
             }
-            LookupStep::Done(plan) => {
-                let file = shard
-                    .files()
-                    .open(shard.io(), partition.folder(), partition.id(), plan.segment, FileKind::Log)
-                    .await?;
-                if let Some(hint) = plan.next_hint {
+            LookupStep::Done(found) => {
+                let Some(file) = open(shard, partition, found.segment, FileKind::Log).await? else {
+                    lookup = plan()?;
+                    continue;
+                };
+                if let Some(hint) = found.next_hint {
                     partition.log().borrow_mut().read_hint(hint);
                 }
-                return Ok(Some(RecordsRange { file, plan }));
+                return Ok(Some(RecordsRange { file, plan: found }));
             }
         };
-        let file = shard.files().open(shard.io(), partition.folder(), partition.id(), segment, kind).await?;
+        let Some(file) = open(shard, partition, segment, kind).await? else {
+            lookup = plan()?;
+            continue;
+        };
         let buffer = shard.io().buffer(len_bytes as usize);
         let (read, buffer) = file.read_at(buffer, position_bytes).await;
         let read = read.map_err(|error: io::Error| ReadFailure::from(error))?;
         lookup.feed(&buffer[..read])?;
     }
+}
+
+/// `None` where the segment was deleted meanwhile: the offset is to be looked up again, and is out of range by then.
+async fn open(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    segment: SegmentId,
+    kind: FileKind,
+) -> io::Result<Option<File>> {
+    let opened = if partition.has_segment(segment) {
+        shard.files().open(shard.io(), partition.folder(), partition.id(), segment, kind).await.map(Some)
+    } else {
+        Ok(None)
+    };
+    if partition.has_segment(segment) {
+        return opened;
+    }
+    // The handle would keep the file's space.
+    shard.files().forget_segment(partition.id(), segment);
+    Ok(None)
 }

@@ -10,6 +10,11 @@ use crate::shard::partition::Partition;
 pub enum Route {
     /// This core leads it.
     Here(Rc<Partition>),
+    /// Another core leads it, and works for this one: see [`Shard::send_job`].
+    There {
+        /// Index of the core that leads.
+        core: usize,
+    },
     /// Another core leads it: the client is told which.
     Elsewhere {
         /// Index of the core that leads.
@@ -36,6 +41,9 @@ impl Shard {
         let Some(placed) = snapshot.partition_by_id(id.topic_id, id.partition) else { return Route::Unknown };
         let core = u32::from(placed.core.index());
         if core != self.core_index() {
+            if self.options().listen_mode.is_one_broker() {
+                return Route::There { core: core as usize };
+            }
             return Route::Elsewhere { core, leader_epoch: LeaderEpoch(placed.leader_epoch) };
         }
         Route::NotReady { offline: self.open_failed(id) }

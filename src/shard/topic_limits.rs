@@ -3,6 +3,7 @@
 use crate::control::topic::ConfigOverrides;
 use crate::control::topic_config::{self, TimestampType};
 use crate::log::partition_log::LogConfig;
+use crate::log::retention::RetentionLimits;
 use crate::record::record_tally::AppendLimits;
 use crate::shard::options::ShardOptions;
 
@@ -28,6 +29,8 @@ pub struct TopicLimits {
     pub flush_messages: u64,
     /// `flush.ms`: under `os`, a record is synced in the background by then.
     pub flush_ms: u64,
+    /// What is kept.
+    pub retention: RetentionLimits,
     /// `file.delete.delay.ms`
     pub file_delete_delay_ms: u64,
 }
@@ -42,6 +45,8 @@ impl TopicLimits {
                 segment_bytes: config.segment_bytes,
                 index_interval_bytes: config.index_interval_bytes,
                 segment_index_bytes: config.segment_index_bytes,
+                segment_ms: config.segment_ms,
+                segment_jitter_ms: config.segment_jitter_ms,
                 log_append_time,
             },
             append: AppendLimits {
@@ -61,6 +66,11 @@ impl TopicLimits {
             },
             flush_messages: config.flush_messages,
             flush_ms: config.flush_ms,
+            retention: RetentionLimits {
+                delete: config.cleanup_policy.delete,
+                retention_ms: config.retention_ms,
+                retention_bytes: config.retention_bytes,
+            },
             file_delete_delay_ms: config.file_delete_delay_ms,
         }
     }

@@ -12,12 +12,18 @@ use alluvium::wire::api_keys::ApiKey;
 use alluvium::wire::frame::{self, RequestHeader};
 use alluvium::wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig, CreateTopicsRequest};
 use alluvium::wire::messages::create_topics_response::CreateTopicsResponse;
+use alluvium::wire::messages::delete_records_request::{
+    DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic,
+};
+use alluvium::wire::messages::delete_records_response::DeleteRecordsResponse;
 use alluvium::wire::messages::delete_topics_request::{DeleteTopicState, DeleteTopicsRequest};
 use alluvium::wire::messages::delete_topics_response::DeleteTopicsResponse;
 use alluvium::wire::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic};
 use alluvium::wire::messages::fetch_response::FetchResponse;
 use alluvium::wire::messages::init_producer_id_request::InitProducerIdRequest;
 use alluvium::wire::messages::init_producer_id_response::InitProducerIdResponse;
+use alluvium::wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
+use alluvium::wire::messages::list_offsets_response::ListOffsetsResponse;
 use alluvium::wire::messages::metadata_request::MetadataRequest;
 use alluvium::wire::messages::metadata_response::MetadataResponse;
 use alluvium::wire::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
@@ -204,6 +210,34 @@ impl Connection {
             Some(topic) if topic.error_code == 0 => Ok(()),
             Some(topic) => Err(CallError::Refused(topic.error_code)),
             None => Err(CallError::Nonsense("no topic in the answer".into())),
+        }
+    }
+
+    /// Deletes records below `offset`; where the log begins then.
+    pub(crate) async fn delete_records(&mut self, name: &str, partition: i32, offset: i64) -> Result<i64, CallError> {
+        let partitions = vec![DeleteRecordsPartition { partition_index: partition, offset }];
+        let topics = vec![DeleteRecordsTopic { name, partitions }];
+        let request = DeleteRecordsRequest { topics, timeout_ms: 30_000 };
+        let body = self.call(ApiKey::DeleteRecords, 2, |out| request.encode(out, 2)).await?;
+        let response = DeleteRecordsResponse::decode(&mut Reader::new(&body), 2).map_err(nonsense)?;
+        match response.topics.first().and_then(|topic| topic.partitions.first()) {
+            Some(partition) if partition.error_code == 0 => Ok(partition.low_watermark),
+            Some(partition) => Err(CallError::Refused(partition.error_code)),
+            None => Err(CallError::Nonsense("no partition in the answer".into())),
+        }
+    }
+
+    /// Where a partition begins.
+    pub(crate) async fn log_start(&mut self, name: &str, partition: i32) -> Result<i64, CallError> {
+        let earliest = ListOffsetsPartition { partition_index: partition, current_leader_epoch: -1, timestamp: -2 };
+        let topics = vec![ListOffsetsTopic { name, partitions: vec![earliest] }];
+        let request = ListOffsetsRequest { replica_id: -1, topics, ..ListOffsetsRequest::default() };
+        let body = self.call(ApiKey::ListOffsets, 7, |out| request.encode(out, 7)).await?;
+        let response = ListOffsetsResponse::decode(&mut Reader::new(&body), 7).map_err(nonsense)?;
+        match response.topics.first().and_then(|topic| topic.partitions.first()) {
+            Some(partition) if partition.error_code == 0 => Ok(partition.offset),
+            Some(partition) => Err(CallError::Refused(partition.error_code)),
+            None => Err(CallError::Nonsense("no partition in the answer".into())),
         }
     }
 

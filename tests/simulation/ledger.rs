@@ -33,6 +33,8 @@ pub(crate) struct Counts {
     pub(crate) batches_resent: Cell<u32>,
     pub(crate) batches_refused: Cell<u32>,
     pub(crate) records_read: Cell<u32>,
+    pub(crate) deletes_acknowledged: Cell<u32>,
+    pub(crate) readers_overtaken: Cell<u32>,
 }
 
 /// What is known of a topic's name. One client changes it.
@@ -97,6 +99,12 @@ impl Ledger {
 
     pub(crate) fn topic(&self, name: &str) -> Option<TopicState> {
         self.topics.borrow().get(name).copied()
+    }
+
+    /// The name of a topic that is known to be there.
+    pub(crate) fn name_of(&self, id: Uuid) -> Option<String> {
+        let topics = self.topics.borrow();
+        topics.iter().find(|(_, state)| **state == TopicState::Exists(id)).map(|(name, _)| name.clone())
     }
 
     pub(crate) fn topic_names(&self) -> Vec<(String, TopicState)> {
@@ -171,6 +179,24 @@ impl Ledger {
 
     pub(crate) fn sent(&self, topic: Uuid, partition: i32, producer: u32, payload: &[u8]) {
         self.oracle.borrow_mut().sent(&topic.to_string(), partition, producer, payload);
+    }
+
+    /// A client is about to delete records, or retention may.
+    pub(crate) fn may_delete(&self, topic: Uuid, partition: i32, log_start_offset: i64) {
+        self.oracle.borrow_mut().may_delete(&topic.to_string(), partition, log_start_offset);
+    }
+
+    pub(crate) fn may_be_deleted(&self, topic: Uuid, partition: i32, offset: i64) -> bool {
+        self.oracle.borrow().may_be_deleted(&topic.to_string(), partition, offset)
+    }
+
+    /// Records were deleted, the log begins at `log_start_offset` from now on.
+    pub(crate) fn deleted_records(&self, topic: Uuid, partition: i32, log_start_offset: i64) {
+        count(&self.counts.deletes_acknowledged);
+        let told = self.oracle.borrow_mut().deleted(&topic.to_string(), partition, log_start_offset);
+        if let Err(violation) = told {
+            self.violate(format!("deleted {topic}-{partition} below {log_start_offset}: {violation:?}"));
+        }
     }
 
     pub(crate) fn acknowledged(&self, topic: Uuid, partition: i32, offset: i64, payload: &[u8]) {

@@ -18,7 +18,10 @@ struct History {
     sent: BTreeMap<Vec<u8>, Sent>,
     sent_count: u64,
     promised: BTreeMap<i64, Vec<u8>>,
+    /// Records below may be deleted.
     log_start_offset: i64,
+    /// Records below were deleted, and that was acknowledged.
+    deleted_below: i64,
 }
 
 struct Sent {
@@ -51,7 +54,7 @@ pub(crate) enum Violation {
     Misnumbered { offset: i64 },
     /// It was sent before its neighbour of the same producer, and comes after it.
     OutOfOrder { offset: i64 },
-    /// The log starts before where it did, or after where anything was deleted.
+    /// The log starts before where it was made to, or after where anything was deleted.
     LogStartMoved { log_start_offset: i64 },
 }
 
@@ -92,6 +95,22 @@ impl Oracle {
         history.log_start_offset = history.log_start_offset.max(log_start_offset);
     }
 
+    /// The log has acknowledged that it starts at `log_start_offset` or later.
+    pub(crate) fn deleted(&mut self, topic: &str, partition: i32, log_start_offset: i64) -> Result<(), Violation> {
+        let history = self.history(topic, partition);
+        if log_start_offset > history.log_start_offset || log_start_offset < history.deleted_below {
+            return Err(Violation::LogStartMoved { log_start_offset });
+        }
+        history.deleted_below = log_start_offset;
+        Ok(())
+    }
+
+    /// True where a reader at `offset` may be overtaken by what was deleted.
+    pub(crate) fn may_be_deleted(&self, topic: &str, partition: i32, offset: i64) -> bool {
+        let history = self.partitions.get(&(topic.to_owned(), partition));
+        history.is_some_and(|history| offset < history.log_start_offset)
+    }
+
     /// Compares all that is there with all that was promised. What is there is promised from now on.
     pub(crate) fn check(&mut self, topic: &str, partition: i32, contents: &Contents<'_>) -> Result<(), Violation> {
         let history = self.history(topic, partition);
@@ -125,7 +144,7 @@ impl History {
 
     /// Offsets run from the log start to the high watermark without a gap (no compaction, no transactions here).
     fn check_offsets(&self, contents: &Contents<'_>) -> Result<(), Violation> {
-        if contents.log_start_offset > self.log_start_offset || contents.log_start_offset < 0 {
+        if contents.log_start_offset > self.log_start_offset || contents.log_start_offset < self.deleted_below {
             return Err(Violation::LogStartMoved { log_start_offset: contents.log_start_offset });
         }
         let mut next = contents.log_start_offset;
@@ -243,6 +262,12 @@ mod tests {
         oracle.may_delete("t", 0, 1);
         assert_eq!(check(&mut oracle, 1, "b"), Ok(()));
         assert_eq!(check(&mut oracle, 0, "ab"), Ok(()), "deleted later");
+        assert_eq!(oracle.deleted("t", 0, 2), Err(Violation::LogStartMoved { log_start_offset: 2 }), "nobody asked");
+        assert_eq!(oracle.deleted("t", 0, 1), Ok(()));
+        let back = Err(Violation::LogStartMoved { log_start_offset: 0 });
+        assert_eq!(check(&mut oracle, 0, "ab"), back, "it comes back");
+        assert!(oracle.may_be_deleted("t", 0, 0));
+        assert!(!oracle.may_be_deleted("t", 0, 1));
         assert_eq!(check(&mut oracle, 1, ""), Err(Violation::Lost { offset: 1 }));
     }
 

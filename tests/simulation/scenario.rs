@@ -6,6 +6,7 @@ use alluvium::control::broker_config::BrokerConfig;
 use alluvium::ring::sim::options::{Crash, Delays, Faults, SimOptions};
 use alluvium::ring::sim::random::Random;
 use alluvium::ring::sim::world::Sim;
+use alluvium::shard::options::ListenMode;
 
 use crate::ledger::Ledger;
 use crate::server::{CORE_COUNT, Server};
@@ -52,7 +53,14 @@ impl Scenario {
         let faults = if self.faults && choices.coin() { draw_faults(&choices) } else { Faults::default() };
         let delays = if choices.coin() { Delays::default() } else { slow(&choices) };
         let sim = Sim::new(SimOptions { seed, faults: Faults::default(), delays });
-        let server = Server::new(&sim, BrokerConfig::default());
+        let mut config = BrokerConfig::default();
+        // Lives are short: segments are looked at for deletion early and often.
+        for pair in ["log.initial.task.delay.ms=5", "log.retention.check.interval.ms=20"] {
+            config.set_pair(pair).expect("a config that works");
+        }
+        // In a third of the seeds core 0 has all connections, and works with core 1 by mail.
+        let listen_mode = if seed % 3 == 2 { ListenMode::FirstCore } else { ListenMode::PerCore };
+        let server = Server::new(&sim, config, listen_mode);
         let random = sim.random();
         let mut run = Run { sim, server, ledger: Rc::default(), random, faults, scenario: self, story: Vec::new() };
         run.live();
@@ -77,6 +85,7 @@ impl Run {
                 durability: self.scenario.durability,
                 topic_count: self.random.between(1, 3) as usize,
                 batches_max: self.random.between(10, 40) as u32,
+                broker_count: self.server.broker_count(),
             },
         };
         let checker =

@@ -8,15 +8,15 @@ use std::task::Poll;
 
 use alluvium::control::broker_config::BrokerConfig;
 use alluvium::ring::io::{Io, Listener};
-use alluvium::ring::mailbox;
 use alluvium::ring::sim::machine::Machine;
 use alluvium::ring::sim::options::Crash;
 use alluvium::ring::sim::world::Sim;
 use alluvium::server::core_main::{self, CoreBoot};
 use alluvium::server::data_dir::{self, DataDirs};
-use alluvium::shard::hosting::{self, Closed};
-use alluvium::shard::message::{Answer, Question};
-use alluvium::shard::options::{BrokerAddress, ShardOptions};
+use alluvium::shard::checkpoints;
+use alluvium::shard::core::ShardMail;
+use alluvium::shard::hosting::Closed;
+use alluvium::shard::options::{BrokerAddress, ListenMode, ShardOptions};
 
 /// Cores of the server: one listens on the port, the next on the port after.
 pub(crate) const CORE_COUNT: usize = 2;
@@ -25,6 +25,7 @@ pub(crate) const CORE_COUNT: usize = 2;
 pub(crate) struct Server {
     machine: Machine,
     config: BrokerConfig,
+    listen_mode: ListenMode,
     life: Option<Life>,
 }
 
@@ -46,8 +47,13 @@ struct LifeState {
 
 impl Server {
     /// A server that was never started, on an empty disk.
-    pub(crate) fn new(sim: &Sim, config: BrokerConfig) -> Self {
-        Self { machine: sim.machine(), config, life: None }
+    pub(crate) fn new(sim: &Sim, config: BrokerConfig, listen_mode: ListenMode) -> Self {
+        Self { machine: sim.machine(), config, listen_mode, life: None }
+    }
+
+    /// Brokers that clients see.
+    pub(crate) fn broker_count(&self) -> usize {
+        if self.listen_mode.is_one_broker() { 1 } else { CORE_COUNT }
     }
 
     pub(crate) fn machine(&self) -> &Machine {
@@ -114,7 +120,7 @@ impl Server {
         let io = main.clone();
         let finished = sim.run(&main, limit_ns, async move {
             for dir in &dirs.dirs {
-                if hosting::merge_checkpoints(&io, dir, CORE_COUNT as u32).await.is_ok() {
+                if checkpoints::merge(&io, dir, CORE_COUNT as u32).await.is_ok() {
                     let _ = data_dir::write_clean_marker(&io, dir).await;
                 }
             }
@@ -126,7 +132,7 @@ impl Server {
     }
 
     fn options(&self) -> ShardOptions {
-        let brokers = (0..CORE_COUNT).map(|core| BrokerAddress {
+        let brokers = (0..self.broker_count()).map(|core| BrokerAddress {
             id: broker_id(core),
             host: Self::address(core).ip().to_string(),
             port: Self::address(core).port(),
@@ -137,6 +143,7 @@ impl Server {
             cluster_id: String::new(),
             cluster_id_bytes: [0; 16],
             clamp_replication: false,
+            listen_mode: self.listen_mode,
             brokers: brokers.collect(),
             data_dirs: Vec::new(),
             frame_memory_bytes: 8 << 20,
@@ -165,11 +172,13 @@ pub(crate) fn core_of(broker_id: i32) -> Option<usize> {
 
 /// The main thread: data directories, then the cores.
 async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, state: Rc<LifeState>) {
-    let listeners: Vec<Listener> =
-        match cores.iter().map(|core| core.listen(Server::address(core.core_index()))).collect() {
-            Ok(listeners) => listeners,
-            Err(error) => return state.fail(&format!("listen: {error}")),
-        };
+    let listening = cores.iter().take(options.brokers.len());
+    let listeners: Vec<Listener> = match listening.map(|core| core.listen(Server::address(core.core_index()))).collect()
+    {
+        Ok(listeners) => listeners,
+        Err(error) => return state.fail(&format!("listen: {error}")),
+    };
+    let listeners = listeners.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
     match io.create_dir(Path::new(DATA_DIR)).await {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
@@ -196,9 +205,8 @@ async fn run(io: Io, cores: Vec<Io>, options: ShardOptions, state: Rc<LifeState>
     };
     let clean = dirs.clean;
     *state.dirs.borrow_mut() = Some(dirs);
-    let mailboxes = mailbox::mesh::<Question, Answer>(CORE_COUNT, MAIL_CREDITS);
-    for ((core, mailbox), listener) in cores.into_iter().zip(mailboxes).zip(listeners) {
-        let boot = CoreBoot { options: Rc::new(options.clone()), mailbox, listener, clean };
+    for ((core, mail), listener) in cores.into_iter().zip(ShardMail::mesh(CORE_COUNT)).zip(listeners) {
+        let boot = CoreBoot { options: Rc::new(options.clone()), mail, listener, clean };
         core.clone().spawn(run_core(core, boot, state.clone()));
     }
 }
@@ -230,4 +238,3 @@ impl LifeState {
 const NODE_ID: i32 = 1;
 const PORT: u16 = 9092;
 const DATA_DIR: &str = "/data";
-const MAIL_CREDITS: usize = 256;

@@ -12,7 +12,7 @@ use crate::client::{CallError, Connection, Fetched, TopicView};
 use crate::ledger::{Ledger, TopicState, count};
 use crate::oracle::Contents;
 use crate::producer::{self, ProducerKind};
-use crate::server::{CORE_COUNT, Server, core_of};
+use crate::server::{Server, core_of};
 
 /// What every client has: its core, what it promises to remember, and randomness of its own.
 pub(crate) struct Client {
@@ -30,6 +30,8 @@ pub(crate) struct WorkloadOptions {
     pub(crate) topic_count: usize,
     /// Batches of one producer.
     pub(crate) batches_max: u32,
+    /// Brokers that clients see.
+    pub(crate) broker_count: usize,
 }
 
 impl Client {
@@ -44,7 +46,7 @@ impl Client {
     }
 
     pub(crate) async fn connect_to_any(&self) -> Result<Connection, CallError> {
-        Connection::open(&self.io, Server::address(self.random.index(CORE_COUNT))).await
+        Connection::open(&self.io, Server::address(self.random.index(self.options.broker_count))).await
     }
 
     /// A connection to the leader of a partition, as some core's Metadata has it.
@@ -92,16 +94,29 @@ where
 /// Makes one topic, lets clients use it, perhaps deletes it, and makes it again.
 async fn administer(client: Client, name: String) {
     client.ledger.set_topic(&name, TopicState::Absent);
+    // Up to where deletes were asked for, by partition.
+    let mut deletes: BTreeMap<i32, i64> = BTreeMap::new();
     client.pause_us(0, 60_000).await;
     while !client.ledger.is_over() && !client.ledger.is_violated() {
         let partition_count = client.random.between(1, 3) as i32;
-        let Some(id) = create(&client, &name, partition_count).await else { return };
+        let (kept, retention_bytes) = RETENTION[client.random.index(RETENTION.len())];
+        let Some(id) = create(&client, &name, partition_count, retention_bytes).await else { return };
+        // A request of an earlier topic of this name may come so late that it meets this one.
+        for partition in 0..partition_count {
+            let asked = deletes.get(&partition).copied().unwrap_or(0);
+            client.ledger.may_delete(id, partition, if kept { asked } else { i64::MAX });
+        }
         for partition in 0..partition_count {
             for _ in 0..client.random.between(1, 2) {
                 let kind = ProducerKind::draw(&client.random);
                 spawn(&client, move |client| producer::run(client, id, partition, kind));
             }
             spawn(&client, move |client| follow(client, id, partition));
+        }
+        for _ in 0..client.random.below(6) {
+            client.pause_us(1_000, 100_000).await;
+            let partition = client.random.below(partition_count as u64) as i32;
+            delete_records(&client, &name, id, partition, &mut deletes).await;
         }
         if client.random.below(3) == 0 {
             // Kept to the end.
@@ -115,7 +130,7 @@ async fn administer(client: Client, name: String) {
 }
 
 /// Makes a topic; `None` where the run ends before it is known to be there.
-async fn create(client: &Client, name: &str, partition_count: i32) -> Option<Uuid> {
+async fn create(client: &Client, name: &str, partition_count: i32, retention_bytes: &str) -> Option<Uuid> {
     let pick = |values: &[&str]| values[client.random.index(values.len())].to_owned();
     let configs = [
         ("alluvium.durability".to_owned(), client.options.durability.to_owned()),
@@ -123,6 +138,7 @@ async fn create(client: &Client, name: &str, partition_count: i32) -> Option<Uui
         ("segment.index.bytes".to_owned(), pick(&["8", "16", "64", "10485760"])),
         ("index.interval.bytes".to_owned(), pick(&["0", "100", "4096"])),
         ("file.delete.delay.ms".to_owned(), pick(&["0", "50", "60000"])),
+        ("retention.bytes".to_owned(), retention_bytes.to_owned()),
     ];
     loop {
         if client.ledger.is_violated()
@@ -158,6 +174,20 @@ async fn create(client: &Client, name: &str, partition_count: i32) -> Option<Uui
     }
 }
 
+/// Deletes some records of a partition, or all: what was acknowledged does not come back.
+async fn delete_records(client: &Client, name: &str, id: Uuid, partition: i32, deletes: &mut BTreeMap<i32, i64>) {
+    let offset = if client.random.below(5) == 0 { -1 } else { client.random.between(0, 60) as i64 };
+    let up_to = if offset == -1 { i64::MAX } else { offset };
+    let asked = deletes.entry(partition).or_insert(0);
+    *asked = up_to.max(*asked);
+    client.ledger.may_delete(id, partition, up_to);
+    let answer = async { client.connect_to_leader(id, partition).await?.delete_records(name, partition, offset).await };
+    match answer.await {
+        Ok(log_start) => client.ledger.deleted_records(id, partition, log_start),
+        Err(error) => client.judge(&error),
+    }
+}
+
 /// Deletes a topic; false where the run ends before it is known to be gone.
 async fn delete(client: &Client, name: &str, id: Uuid) -> bool {
     client.ledger.set_topic(name, TopicState::Deleting(id));
@@ -188,6 +218,18 @@ async fn follow(client: Client, topic: Uuid, partition: i32) {
                 let wait_ms = client.random.between(0, 100) as i32;
                 match connection.fetch(topic, partition, at.offset, wait_ms).await {
                     Ok(fetched) => at.take(&client, topic, partition, &fetched),
+                    Err(CallError::Refused(code))
+                        if code == ErrorCode::OffsetOutOfRange.code()
+                            && client.ledger.may_be_deleted(topic, partition, at.offset) =>
+                    {
+                        let Some(name) = client.ledger.name_of(topic) else { return };
+                        let Ok(log_start) = connection.log_start(&name, partition).await else { break };
+                        // Otherwise the topic has its name no more, or a crash brought records back.
+                        if log_start > at.offset {
+                            at.offset = log_start;
+                            count(&client.ledger.counts.readers_overtaken);
+                        }
+                    }
                     Err(CallError::Refused(code)) if code == ErrorCode::OffsetOutOfRange.code() => {
                         let place = format!("{topic}-{partition}");
                         return client
@@ -241,22 +283,35 @@ impl FollowedTo {
 
 /// Looks at all that is there, when all other clients have ended. Every core agrees, every partition is complete.
 pub(crate) async fn check_all(client: &Client) -> Result<(), CallError> {
-    for core in 0..CORE_COUNT {
+    for core in 0..client.options.broker_count {
         let topics = Connection::open(&client.io, Server::address(core)).await?.metadata().await?;
         client.ledger.check_topics(core, &topics);
     }
-    for (_, state) in client.ledger.topic_names() {
+    for (name, state) in client.ledger.topic_names() {
         let TopicState::Exists(id) = state else { continue };
         let topics = client.metadata().await?;
         let Some(view) = topics.values().find(|view| view.id == id) else { continue };
         for partition in view.leaders.keys() {
             let mut connection = client.connect_to_leader(id, *partition).await?;
-            let (mut records, mut log_start_offset, mut high_watermark) = (Vec::new(), 0, 0);
+            let mut log_start_offset = connection.log_start(&name, *partition).await?;
+            let (mut records, mut high_watermark) = (Vec::new(), 0);
             loop {
                 let next = records.last().map_or(log_start_offset, |(offset, _)| offset + 1);
-                let fetched = connection.fetch(id, *partition, next, 0).await?;
+                let fetched = match connection.fetch(id, *partition, next, 0).await {
+                    Err(CallError::Refused(code))
+                        if code == ErrorCode::OffsetOutOfRange.code()
+                            && client.ledger.may_be_deleted(id, *partition, next) =>
+                    {
+                        // Retention was faster.
+                        log_start_offset = connection.log_start(&name, *partition).await?;
+                        records.clear();
+                        continue;
+                    }
+                    other => other?,
+                };
                 (log_start_offset, high_watermark) =
                     (fetched.log_start_offset, fetched.high_watermark.max(high_watermark));
+                records.retain(|(offset, _): &(i64, Vec<u8>)| *offset >= log_start_offset);
                 if fetched.records.is_empty() {
                     break;
                 }
@@ -267,3 +322,6 @@ pub(crate) async fn check_all(client: &Client) -> Result<(), CallError> {
     }
     Ok(())
 }
+
+/// Whether everything stays that nobody deletes, and the `retention.bytes` for that.
+const RETENTION: [(bool, &str); 4] = [(true, "-1"), (true, "-1"), (false, "0"), (false, "2000")];

@@ -14,6 +14,10 @@ use alluvium::wire::api_keys::ApiKey;
 use alluvium::wire::messages::api_versions_request::ApiVersionsRequest;
 use alluvium::wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig, CreateTopicsRequest};
 use alluvium::wire::messages::create_topics_response::CreateTopicsResponse;
+use alluvium::wire::messages::delete_records_request::{
+    DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic,
+};
+use alluvium::wire::messages::delete_records_response::DeleteRecordsResponse;
 use alluvium::wire::messages::delete_topics_request::DeleteTopicsRequest;
 use alluvium::wire::messages::delete_topics_response::DeleteTopicsResponse;
 use alluvium::wire::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic};
@@ -251,6 +255,24 @@ impl Client {
         )
     }
 
+    /// Deletes a partition's records below `offset`; the error code and where the log begins then.
+    pub(crate) fn delete_records(&mut self, topic: &str, partition: i32, offset: i64) -> io::Result<(i16, i64)> {
+        let partitions = vec![DeleteRecordsPartition { partition_index: partition, offset }];
+        let topics = vec![DeleteRecordsTopic { name: topic, partitions }];
+        let request = DeleteRecordsRequest { topics, timeout_ms: 30_000 };
+        self.call(
+            ApiKey::DeleteRecords,
+            DELETE_RECORDS_VERSION,
+            |out| request.encode(out, DELETE_RECORDS_VERSION),
+            |reader| {
+                DeleteRecordsResponse::decode(reader, DELETE_RECORDS_VERSION).map(|response| {
+                    let found = &response.topics[0].partitions[0];
+                    (found.error_code, found.low_watermark)
+                })
+            },
+        )
+    }
+
     /// The partitions of a topic by index; the topic's error code where it has one.
     pub(crate) fn partitions(&mut self, topic: &str) -> io::Result<Result<Vec<Led>, i16>> {
         let request = MetadataRequest {
@@ -353,6 +375,7 @@ const PRODUCE_VERSION: i16 = 9;
 const FETCH_VERSION: i16 = 12;
 const CREATE_VERSION: i16 = 7;
 /// The last that names topics in a plain list.
+const DELETE_RECORDS_VERSION: i16 = 2;
 const DELETE_VERSION: i16 = 5;
 const METADATA_VERSION: i16 = 12;
 const INIT_PRODUCER_VERSION: i16 = 4;

@@ -127,6 +127,10 @@ impl SimCore {
         Ok(SimFile::new(io.clone(), self.world.clone(), self.core.clone(), node, path, how != OpenHow::Read))
     }
 
+    pub(in crate::ring) fn adopt_file(&self, io: &Io, file: &SimFile) -> SimFile {
+        file.adopted(io.clone(), self.core.clone())
+    }
+
     pub(in crate::ring) async fn create_dir(&self, io: &Io, path: &Path) -> io::Result<()> {
         self.on_disk(io, "create_dir", path, Disk::create_dir).await
     }

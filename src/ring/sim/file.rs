@@ -1,6 +1,6 @@
 //! A simulated file: what readers see, what is durable, and what is in between.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::rc::Rc;
@@ -18,6 +18,8 @@ use crate::ring::sim::random::Random;
 #[derive(Default)]
 pub(in crate::ring::sim) struct FileNode {
     state: RefCell<FileState>,
+    /// When it was last written, by the wall clock of who wrote.
+    modified_ms: Cell<i64>,
 }
 
 #[derive(Default)]
@@ -132,6 +134,12 @@ impl SimFile {
         Self { open: Rc::new(OpenFile { io, world, core, node, path, is_writable }) }
     }
 
+    /// The same open file, as another core has it.
+    pub(in crate::ring::sim) fn adopted(&self, io: Io, core: Rc<CoreState>) -> Self {
+        let OpenFile { world, node, path, is_writable, .. } = &*self.open;
+        Self::new(io, world.clone(), core, node.clone(), path.clone(), *is_writable)
+    }
+
     pub(in crate::ring::sim) fn node(&self) -> &FileNode {
         &self.open.node
     }
@@ -205,6 +213,10 @@ impl SimFile {
         self.on_metadata("len", |open| open.node.len_bytes()).await
     }
 
+    pub(in crate::ring) async fn modified_ms(&self) -> io::Result<i64> {
+        self.on_metadata("modified", |open| open.node.modified_ms.get()).await
+    }
+
     async fn on_metadata<T: 'static>(
         &self,
         what: &'static str,
@@ -245,6 +257,7 @@ impl OpenFile {
     fn write_alive(&self, bytes: &[u8], position_bytes: u64) -> io::Result<()> {
         let world = &self.world;
         world.trace("write", position_bytes, checksum(bytes));
+        self.node.modified_ms.set(self.io.wall_ms());
         let end = position_bytes.saturating_add(bytes.len() as u64);
         if end > FILE_BYTES_MAX {
             return Err(ErrorKind::FileTooLarge.into());

@@ -12,7 +12,10 @@ import handshake
 import topics
 import produce
 import fetch
+import delete_records
+import list_offsets
 import idempotence
+import offsets
 import versions
 
 if __name__ == "__main__":

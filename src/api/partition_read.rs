@@ -1,0 +1,149 @@
+//! Reading one partition for a fetch, on the core that leads it.
+
+use std::rc::Rc;
+
+use crate::api::error_map;
+use crate::log::partition_log::PartitionLog;
+use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
+use crate::shard::core::Shard;
+use crate::shard::partition::Partition;
+use crate::shard::read::{self, RecordsRange};
+use crate::wire::error_code::ErrorCode;
+
+/// What a fetch may still take.
+#[derive(Clone, Copy)]
+pub struct Budget {
+    /// Bytes that are left.
+    pub left_bytes: u32,
+    /// The first batch comes whole, however small the limits.
+    pub whole_first_batch: bool,
+}
+
+impl Budget {
+    /// Counts what was found.
+    pub fn take(&mut self, found: &Found) {
+        let bytes = u32::try_from(found.records_bytes()).unwrap_or(u32::MAX);
+        self.whole_first_batch &= bytes == 0;
+        self.left_bytes = self.left_bytes.saturating_sub(bytes);
+    }
+}
+
+/// What is asked of one partition.
+#[derive(Clone, Copy)]
+pub struct Ask {
+    /// The partition.
+    pub id: PartitionId,
+    /// The leader epoch that the client takes to be current, -1 for no opinion.
+    pub current_leader_epoch: i32,
+    /// The offset to read from.
+    pub fetch_offset: i64,
+    /// The epoch of the last record that the client has, -1 where it does not say.
+    pub last_fetched_epoch: i32,
+    /// Bytes of this partition at most.
+    pub bytes_max: i32,
+}
+
+/// What was found of one wanted partition.
+pub struct Found {
+    /// What went wrong, if anything.
+    pub error: ErrorCode,
+    /// -1 where it is not known.
+    pub high_watermark: i64,
+    /// -1 where it is not known.
+    pub log_start: i64,
+    /// The list of aborted transactions is null, not empty: Kafka's answer to who reads uncommitted records too.
+    pub aborted_is_null: bool,
+    /// What is to be sent.
+    pub records: Option<RecordsRange>,
+    /// Where the client's log parts from this one.
+    pub diverging: Option<(LeaderEpoch, Offset)>,
+    /// The core that leads, where the client is to be told.
+    pub leader: Option<(u32, LeaderEpoch)>,
+}
+
+impl Found {
+    /// Nothing but an error.
+    pub fn error(error: ErrorCode) -> Self {
+        Self {
+            error,
+            high_watermark: -1,
+            log_start: -1,
+            aborted_is_null: true,
+            records: None,
+            diverging: None,
+            leader: None,
+        }
+    }
+
+    /// Nothing of that name is there: found out before any log was read.
+    pub fn missing(error: ErrorCode) -> Self {
+        Self { aborted_is_null: false, ..Self::error(error) }
+    }
+
+    /// As [`missing`](Self::missing) made it.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.error, ErrorCode::UnknownTopicOrPartition | ErrorCode::UnknownTopicId)
+    }
+
+    /// Length of what is to be sent.
+    pub fn records_bytes(&self) -> u64 {
+        self.records.as_ref().map_or(0, |range| u64::from(range.plan.len_bytes))
+    }
+}
+
+/// Reads one partition of this core.
+pub async fn read_one(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    ask: &Ask,
+    budget: Budget,
+    read_committed: bool,
+) -> Found {
+    let (offsets, diverging) = {
+        let log = partition.log().borrow();
+        if let Some(error) = error_map::leader_epoch_error(ask.current_leader_epoch, log.leader_epoch()) {
+            return Found::error(error);
+        }
+        let diverging = match diverging_epoch(&log, ask) {
+            Ok(diverging) => diverging,
+            Err(error) => return Found::error(error),
+        };
+        (log.offsets(), diverging)
+    };
+    let mut found = Found {
+        high_watermark: offsets.high_watermark.get(),
+        log_start: offsets.log_start.get(),
+        ..Found::error(ErrorCode::None)
+    };
+    if diverging.is_some() {
+        found.diverging = diverging;
+        return found;
+    }
+    let bytes_max = budget.left_bytes.min(u32::try_from(ask.bytes_max).unwrap_or(0));
+    match read::locate(shard, partition, Offset(ask.fetch_offset), bytes_max, budget.whole_first_batch).await {
+        // What Kafka makes of a negative limit.
+        Ok(_) if ask.bytes_max < 0 => return Found::error(ErrorCode::UnknownServerError),
+        Ok(records) => {
+            // As Kafka: null also where there are records of which not even the first batch may be sent.
+            let withheld = records.is_none() && bytes_max > 0 && ask.fetch_offset < found.high_watermark;
+            found.aborted_is_null = !read_committed || withheld;
+            found.records = records;
+        }
+        Err(failure) => {
+            tracing::debug!(topic = partition.topic(), partition = partition.id().partition, error = %failure, "fetch refused");
+            return Found::error(error_map::read_failure(&failure));
+        }
+    }
+    found
+}
+
+/// Where the log of a client that has records up to `last_fetched_epoch` parts from this one (KIP-595).
+fn diverging_epoch(log: &PartitionLog, ask: &Ask) -> Result<Option<(LeaderEpoch, Offset)>, ErrorCode> {
+    let last_fetched = LeaderEpoch(ask.last_fetched_epoch);
+    if last_fetched < LeaderEpoch(0) {
+        return Ok(None);
+    }
+    // Kafka's answer where it knows no such epoch: the client looks for a valid offset.
+    let (epoch, end) = log.offset_for_epoch(last_fetched).ok_or(ErrorCode::OffsetOutOfRange)?;
+    Ok((epoch < last_fetched || end < Offset(ask.fetch_offset)).then_some((epoch, end)))
+}

@@ -1,0 +1,78 @@
+//! Reads of partitions that another core leads: a file and a range come back, and this core sends them.
+
+use std::rc::Rc;
+
+use crate::api::partition_read::{self, Ask, Budget, Found};
+use crate::log::plan::ReadPlan;
+use crate::record::offset::{LeaderEpoch, Offset};
+use crate::ring::shared_file::SharedFile;
+use crate::shard::core::Shard;
+use crate::shard::read::RecordsRange;
+use crate::shard::router::Route;
+use crate::wire::error_code::ErrorCode;
+
+/// What was found, on its way between cores.
+struct Crossing {
+    error: ErrorCode,
+    high_watermark: i64,
+    log_start: i64,
+    aborted_is_null: bool,
+    records: Option<(SharedFile, ReadPlan)>,
+    diverging: Option<(LeaderEpoch, Offset)>,
+}
+
+/// Reads partitions of `core`, in order, within the budget. One answer for each.
+pub async fn read(shard: &Rc<Shard>, core: usize, asks: &[Ask], budget: Budget, read_committed: bool) -> Vec<Found> {
+    let count = asks.len();
+    let asks = asks.to_vec();
+    let job = move |there| read_here(there, asks, budget, read_committed);
+    let Ok(crossed) = shard.on_core(core, job).await else {
+        return (0..count).map(|_| Found::error(ErrorCode::NotLeaderOrFollower)).collect();
+    };
+    let found = |crossing: Crossing| Found {
+        high_watermark: crossing.high_watermark,
+        log_start: crossing.log_start,
+        aborted_is_null: crossing.aborted_is_null,
+        records: crossing.records.map(|(file, plan)| RecordsRange { file: shard.io().adopt_file(file), plan }),
+        diverging: crossing.diverging,
+        ..Found::error(crossing.error)
+    };
+    crossed.into_iter().map(found).collect()
+}
+
+async fn read_here(shard: Rc<Shard>, asks: Vec<Ask>, mut budget: Budget, read_committed: bool) -> Vec<Crossing> {
+    let mut all = Vec::with_capacity(asks.len());
+    for ask in &asks {
+        let found = match shard.route(ask.id) {
+            Route::Here(partition) => partition_read::read_one(&shard, &partition, ask, budget, read_committed).await,
+            Route::NotReady { offline: true } => Found::error(ErrorCode::KafkaStorageError),
+            Route::Unknown => Found::missing(ErrorCode::UnknownTopicOrPartition),
+            Route::NotReady { offline: false } | Route::There { .. } | Route::Elsewhere { .. } => {
+                Found::error(ErrorCode::NotLeaderOrFollower)
+            }
+        };
+        budget.take(&found);
+        all.push(cross(found));
+    }
+    all
+}
+
+fn cross(found: Found) -> Crossing {
+    let shared = found.records.map(|range| Ok((range.file.share()?, range.plan))).transpose();
+    let (error, records) = match shared {
+        Ok(records) => (found.error, records),
+        Err(error) => {
+            let error: std::io::Error = error;
+            tracing::warn!(%error, "a segment could not be handed to another core; too few open files? see `ulimit -n`");
+            (ErrorCode::UnknownServerError, None)
+        }
+    };
+    Crossing {
+        error,
+        high_watermark: found.high_watermark,
+        log_start: found.log_start,
+        aborted_is_null: found.aborted_is_null,
+        records,
+        diverging: found.diverging,
+    }
+}

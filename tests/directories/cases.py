@@ -1,0 +1,239 @@
+"""Kafka's directories in alluvium (tests/golden/log-*, written by generate.py), and alluvium's in Kafka (C062).
+
+No server takes another's catalog: the topic is made first, the server stopped, and the partition's files put in place of the new
+ones; `partition.metadata`, which has the topic's id, stays.
+"""
+import argparse
+import glob
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+from servers import ROOT, Alluvium, Kafka, dump
+from batch import HEADER_BYTES, batches, batch, now_ms
+from connection import Connection
+from schema import Reader
+from suite import Suite, equal, true
+from world import CODECS, compress, decompress
+from generate import TOPICS, records
+
+suite = Suite("directories")
+GOLDEN = os.path.join(ROOT, "tests/golden")
+LINE = re.compile(r"\| offset: (\d+) (?:CreateTime|LogAppendTime): (-?\d+) keySize: (-?\d+) valueSize: (-?\d+)(?: sequence: (-?\d+))? headerKeys: \[(.*?)\](?: key: (.*?))?(?: payload: (.*))?$")
+COMPLAINTS = re.compile(r"mismatch|corrupt|non-?consecutive|invalid|exception|error|not valid|out.of.order|is followed by", re.I)
+# The tool says this of the first record of every segment but the first, also of Kafka's own (tests/golden/log-rolled/dump.txt).
+OF_EVERY_SEGMENT = re.compile(r"^Non-consecutive offsets in .*\n  -1 is followed by \d+\n", re.M)
+
+
+def complaints(text):
+    return [line for line in OF_EVERY_SEGMENT.sub("", text).splitlines() if COMPLAINTS.search(line)]
+
+
+def dumped(topic):
+    """(offset, timestamp, key, value, names of headers) of each record, as Kafka's tool says."""
+    rows = []
+    with open(os.path.join(GOLDEN, topic, "dump.txt")) as lines:
+        for line in lines:
+            found = LINE.match(line.rstrip("\n"))
+            if found:
+                offset, timestamp, key_bytes, value_bytes, _, headers, key, value = found.groups()
+                rows.append((int(offset), int(timestamp), key if int(key_bytes) >= 0 else None, value if int(value_bytes) >= 0 else None, headers))
+    true(len(rows) > 20, f"the dump of {topic} has {len(rows)} records")
+    return rows
+
+
+def records_of(one):
+    """The same of a fetched batch."""
+    reader, rows = Reader(decompress(CODECS[one["attributes"] & 7], one["raw"][HEADER_BYTES:])), []
+
+    def sized():
+        size = reader.signed_varint()
+        return None if size < 0 else bytes(reader.take(size)).decode()
+    for _ in range(one["count"]):
+        reader.signed_varint(), reader.take(1)
+        timestamp, offset = one["first_timestamp_ms"] + reader.signed_varint(), one["base_offset"] + reader.signed_varint()
+        key, value, headers = sized(), sized(), []
+        for _ in range(reader.signed_varint()):
+            headers.append(sized())
+            sized()
+        if one["attributes"] & 8:
+            timestamp = one["max_timestamp_ms"]
+        rows.append((offset, timestamp, key, value, ",".join(headers)))
+    return rows
+
+
+def served(cluster, topic, first=0):
+    """All batches from an offset on."""
+    out, offset = [], first
+    with Connection(cluster.leader(topic)) as connection:
+        while True:
+            row = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
+            body = {"MaxWaitMs": 0, "MinBytes": 0, "MaxBytes": 1 << 20, "Topics": [{"Topic": topic, "Partitions": [row]}], "SessionEpoch": -1}
+            reply = connection.call("Fetch", 12, body)["Responses"][0]["Partitions"][0]
+            equal(reply["ErrorCode"], 0, f"fetch of {topic} from {offset}")
+            found = batches(reply["Records"])
+            if not found:
+                equal(offset, reply["HighWatermark"], f"{topic}: where the fetches end")
+                return out
+            out += found
+            offset = found[-1]["last_offset"] + 1
+
+
+def put_in_place(source, target):
+    """The partition's files at `target` become those of `source`; the topic's id stays."""
+    for name in os.listdir(target):
+        if name != "partition.metadata":
+            os.remove(os.path.join(target, name))
+    for name in os.listdir(source):
+        if name != "partition.metadata":
+            shutil.copy(os.path.join(source, name), target)
+
+
+class Context:
+    def __init__(self, options):
+        self.folder = tempfile.mkdtemp(prefix="alluvium-directories-")
+        self.binary, self.port = options.bootstrap, options.port
+        self.opened = None
+
+    def golden(self):
+        """A server with all golden directories, which is started once."""
+        if self.opened is None:
+            server = Alluvium(self.binary, self.port, os.path.join(self.folder, "golden"))
+            cluster = server.start()
+            for topic in TOPICS:
+                cluster.create_topic(topic)
+            server.stop()
+            for topic in TOPICS:
+                put_in_place(os.path.join(GOLDEN, topic, f"{topic}-0"), os.path.join(server.folder, f"{topic}-0"))
+            # Nothing is known of these files: they are looked through as after a crash.
+            os.remove(os.path.join(server.folder, ".kafka_cleanshutdown"))
+            server.start()
+            self.opened = server
+        return self.opened
+
+    def close(self):
+        if self.opened:
+            self.opened.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def opens(topic):
+    @suite.case(f"opens-{topic}")
+    def _(context):
+        cluster = context.golden().cluster
+        want = dumped(topic)
+        first = want[0][0] if topic != "log-records-deleted" else 22
+        found = served(cluster, topic, first)
+        true(all(one["crc_fits"] for one in found), "a CRC does not fit")
+        got = [row for one in found for row in records_of(one)]
+        want = [row for row in want if row[0] >= got[0][0]]
+        true(got[0][0] <= first, f"the first offset is {got[0][0]}")
+        equal(len(got), len(want), "records")
+        for ours, kafkas in zip(got, want):
+            equal(ours, kafkas, f"record {kafkas[0]}")
+
+
+for name in TOPICS:
+    opens(name)
+
+
+@suite.case("opened-directories-go-on")
+def _(context):
+    # A producer of before goes on where it was, and its last batch is known.
+    cluster = context.golden().cluster
+    with Connection(cluster.leader("log-idempotent")) as connection:
+        def send(sequence, count=4):
+            data = batch([b"v"] * count, producer_id=7001, producer_epoch=1, sequence=sequence, timestamp_ms=now_ms())
+            body = {"Acks": -1, "TimeoutMs": 10000, "TopicData": [{"Name": "log-idempotent", "PartitionData": [{"Index": 0, "Records": data}]}]}
+            row = connection.call("Produce", 9, body)["Responses"][0]["PartitionResponses"][0]
+            return row["ErrorCode"], row["BaseOffset"]
+        equal(send(12), (0, 40), "the last batch again")
+        equal(send(17)[0], 45, "a gap")
+        equal(send(16), (0, 48), "the next batch")
+
+
+WRITTEN = {"files-mixed": {}, "files-rolled": {"segment_bytes": 1048576, "index_interval_bytes": 1000}, "files-idempotent": {}}
+
+
+def write(cluster):
+    """Batches of all codecs, segments of 1 MiB, producers in turn. Returns topic -> batches as served."""
+    for topic, configs in WRITTEN.items():
+        cluster.create_topic(topic, 1, **configs)
+    number = 0
+
+    def send(connection, topic, count, codec="none", filler=0, **producer):
+        nonlocal number
+        number += 1
+        first_ms = now_ms() - 600_000 + number * 10
+        body = records(number * 10, count) if not filler else None
+        fields = dict(records=compress(codec, body), attributes=CODECS.index(codec), max_timestamp_ms=first_ms + (count - 1) * 3) if body else {}
+        data = batch([bytes(filler)] * count, timestamp_ms=first_ms, **fields, **producer)
+        request = {"Acks": -1, "TimeoutMs": 10000, "TopicData": [{"Name": topic, "PartitionData": [{"Index": 0, "Records": data}]}]}
+        equal(connection.call("Produce", 9, request)["Responses"][0]["PartitionResponses"][0]["ErrorCode"], 0, "produce")
+    for topic in WRITTEN:
+        with Connection(cluster.leader(topic)) as connection:
+            for at in range(250):
+                if topic == "files-mixed":
+                    send(connection, topic, 1 + at % 9, CODECS[at % 5])
+                elif topic == "files-rolled":
+                    send(connection, topic, 2, filler=6000)
+                else:
+                    send(connection, topic, 2, producer_id=7000 + at % 3, producer_epoch=at % 3, sequence=at // 3 * 2)
+    return {topic: served(cluster, topic) for topic in WRITTEN}
+
+
+@suite.case("C062-kafka-reads-our-directories")
+def _(context):
+    ours = Alluvium(context.binary, context.port + 1, os.path.join(context.folder, "ours"))
+    want = write(ours.start())
+    ours.stop()
+    files = [name for topic in WRITTEN for name in sorted(glob.glob(os.path.join(ours.folder, f"{topic}-0", "*.*")))]
+    logs, indexes = [name for name in files if name.endswith(".log")], [name for name in files if name.endswith(("index",))]
+    true(len(logs) >= 5, f"{len(logs)} segments")
+    text = dump(logs + indexes, "--deep-iteration", "--index-sanity-check")
+    equal(complaints(text), [], "kafka-dump-log --index-sanity-check")
+    equal(text.count("passed sanity check"), len(indexes), "indexes that passed")
+    text = dump(indexes, "--verify-index-only")
+    equal(complaints(text), [], "kafka-dump-log --verify-index-only")
+    kafka = Kafka(context.port + 2, os.path.join(context.folder, "kafka"))
+    try:
+        cluster = kafka.start()
+        for topic, configs in WRITTEN.items():
+            cluster.create_topic(topic, 1, **configs)
+        kafka.stop()
+        for topic in WRITTEN:
+            put_in_place(os.path.join(ours.folder, f"{topic}-0"), os.path.join(kafka.logs, f"{topic}-0"))
+        cluster = kafka.start()
+        for topic in WRITTEN:
+            cluster.wait_until_served(topic, 1)
+            got = served(cluster, topic)
+            equal([one["base_offset"] for one in got], [one["base_offset"] for one in want[topic]], f"{topic}: base offsets")
+            true([one["raw"] for one in got] == [one["raw"] for one in want[topic]], f"{topic}: bytes differ")
+        with Connection(cluster.leader("files-idempotent")) as connection:
+            data = batch([b"v"] * 2, producer_id=7000, producer_epoch=0, sequence=168, timestamp_ms=now_ms())
+            body = {"Acks": -1, "TimeoutMs": 10000, "TopicData": [{"Name": "files-idempotent", "PartitionData": [{"Index": 0, "Records": data}]}]}
+            row = connection.call("Produce", 9, body)["Responses"][0]["PartitionResponses"][0]
+            equal((row["ErrorCode"], row["BaseOffset"]), (0, 500), "a producer goes on")
+        with open(os.path.join(kafka.folder, "server.log")) as log:
+            bad = [line for line in log if any(topic in line for topic in WRITTEN) and re.search("WARN|ERROR", line)]
+        equal(bad, [], "what Kafka complains of")
+    finally:
+        kafka.stop()
+
+
+if __name__ == "__main__":
+    arguments = suite.arguments()
+    arguments.add_argument("--port", type=int, default=21050, help="port to port + 3 are free")
+    contexts = []
+
+    def prepare(options):
+        contexts.append(Context(options))
+        return contexts[0]
+    try:
+        code = suite.main(prepare, None, arguments)
+    finally:
+        for context in contexts:
+            context.close()
+    sys.exit(code)

@@ -1,0 +1,114 @@
+"""Writes tests/golden/log-*: directories as a real Kafka 4.4.0 leaves them, each with what kafka-dump-log says of it.
+
+    tests/directories/generate [PORT]      PORT and PORT+1 are free
+
+Each has the partition's folder and the checkpoints beside it. The files differ from run to run (times, ids): commit them as a whole.
+"""
+import glob
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+from servers import ROOT, Kafka, dump
+from batch import batch, now_ms, record
+from world import CODECS, compress
+
+SMALL_INDEX = {"segment.index.bytes": 1024, "index.interval.bytes": 200}
+TOPICS = {
+    "log-plain": {},
+    "log-codecs": {"index.interval.bytes": 200},
+    "log-idempotent": {},
+    "log-append-time": {"message.timestamp.type": "LogAppendTime"},
+    "log-rolled": {"segment.ms": 10000, **SMALL_INDEX},
+    "log-epochs": {},
+    "log-records-deleted": {"segment.ms": 10000, **SMALL_INDEX},
+    "log-unclean": {"segment.ms": 10000, **SMALL_INDEX},
+}
+CHECKPOINTS = ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"]
+
+
+def records(first, count, keyed=True):
+    out = b""
+    for at in range(count):
+        key = None if at % 3 == 2 or not keyed else b"key-%d" % (first + at)
+        headers = [("trace", b"t%d" % at), ("empty", None)] if at % 2 else ()
+        out += record(at, None if at % 7 == 6 else b"value %d %s" % (first + at, b"x" * (at * 13 % 80)), key, headers, timestamp_delta=at * 3)
+    return out
+
+
+def produce(connection, topic, number, count=4, codec="none", step_ms=1000, **producer):
+    first_ms = now_ms() - 600_000 + number * step_ms
+    data = batch([b""] * count, records=compress(codec, records(number * 10, count)), attributes=CODECS.index(codec), timestamp_ms=first_ms,
+                 max_timestamp_ms=first_ms + (count - 1) * 3, **producer)
+    body = {"Acks": -1, "TimeoutMs": 10000, "TopicData": [{"Name": topic, "PartitionData": [{"Index": 0, "Records": data}]}]}
+    row = connection.call("Produce", 9, body)["Responses"][0]["PartitionResponses"][0]
+    if row["ErrorCode"] != 0:
+        raise SystemExit(f"produce to {topic}: {row}")
+    return data
+
+
+def fill(connection):
+    for number in range(12):
+        produce(connection, "log-plain", number)
+        produce(connection, "log-codecs", number, codec=CODECS[number % 5], count=8)
+        id_ = number % 3
+        produce(connection, "log-idempotent", number, producer_id=7000 + id_, producer_epoch=id_, sequence=number // 3 * 4)
+        produce(connection, "log-append-time", number, codec=CODECS[number % 2])
+        produce(connection, "log-epochs", number)
+        for topic in ("log-rolled", "log-records-deleted"):
+            produce(connection, topic, number, step_ms=6000)
+    rows = [{"Name": "log-records-deleted", "Partitions": [{"PartitionIndex": 0, "Offset": 22}]}]
+    connection.call("DeleteRecords", 2, {"Topics": rows, "TimeoutMs": 10000})
+
+
+def keep(kafka, topics):
+    for topic in topics:
+        golden = os.path.join(ROOT, "tests/golden", topic)
+        shutil.rmtree(golden, ignore_errors=True)
+        shutil.copytree(os.path.join(kafka.logs, f"{topic}-0"), os.path.join(golden, f"{topic}-0"))
+        for name in CHECKPOINTS:
+            with open(os.path.join(kafka.logs, name)) as whole:
+                version, _, *rows = whole.read().splitlines()
+            rows = [row for row in rows if row.startswith(topic + " ")]
+            with open(os.path.join(golden, name), "w") as out:
+                out.write("\n".join([version, str(len(rows)), *rows]) + "\n")
+        logs = sorted(glob.glob(os.path.join(golden, f"{topic}-0", "*.log")))
+        text = dump(logs, "--deep-iteration", "--print-data-log")
+        with open(os.path.join(golden, "dump.txt"), "w") as out:
+            out.write(re.sub(re.escape(ROOT) + "/", "", text))
+
+
+def main():
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else 21040
+    folder = tempfile.mkdtemp(prefix="kafka-golden-")
+    kafka = Kafka(port, folder)
+    try:
+        cluster = kafka.start()
+        for topic, configs in TOPICS.items():
+            cluster.create_topic(topic, 1, **{key.replace(".", "_"): value for key, value in configs.items()})
+        with cluster.connect() as connection:
+            fill(connection)
+        for number in (20, 30):
+            # Each start of the broker is a new leader epoch.
+            kafka.stop()
+            with kafka.start().connect() as connection:
+                kafka.cluster.wait_until_served("log-epochs", 1)
+                for more in range(3):
+                    produce(connection, "log-epochs", number + more)
+        kafka.stop()
+        keep(kafka, [topic for topic in TOPICS if topic != "log-unclean"])
+        with kafka.start().connect() as connection:
+            kafka.cluster.wait_until_served("log-unclean", 1)
+            for number in range(12):
+                produce(connection, "log-unclean", number, step_ms=6000, producer_id=7000, producer_epoch=0, sequence=number * 4)
+        kafka.stop("KILL")
+        keep(kafka, ["log-unclean"])
+    finally:
+        kafka.stop("KILL")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+//! Retention and DeleteRecords against the real server: what goes, when, and what a restart makes of it.
+#![allow(clippy::disallowed_methods, reason = "a test looks at the server's files")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use support::client::batch;
+use support::process::{Server, ServerPlan};
+use support::wait;
+
+const TOPIC: &str = "t";
+/// Looks for what is to be deleted at once, and then ten times a second.
+const OFTEN: &str = "--set log.initial.task.delay.ms=0 --set log.retention.check.interval.ms=100";
+/// A segment is full when its index is: with these, after two batches.
+const TINY_SEGMENTS: [(&str, &str); 2] = [("segment.index.bytes", "8"), ("index.interval.bytes", "0")];
+
+const OFFSET_OUT_OF_RANGE: i16 = 1;
+const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+const POLICY_VIOLATION: i16 = 44;
+
+fn plan(folder: &Path, flags: &str) -> ServerPlan {
+    ServerPlan { cores: "1".to_owned(), ..ServerPlan::new(folder).flags(flags) }
+}
+
+fn eventually(what: &str, mut ask: impl FnMut() -> bool) {
+    wait::until(what, Duration::from_secs(30), || ask().then_some(()));
+}
+
+fn create(server: &Server, configs: &[(&str, &str)]) {
+    let code = server.client(0).create_topic(TOPIC, 1, configs).expect("the server answers");
+    assert_eq!(code, 0, "create {TOPIC} with {configs:?}");
+}
+
+/// Batches of two records, one request each.
+fn produce(server: &Server, batches: i64) {
+    let mut client = server.client(0);
+    for _ in 0..batches {
+        let values = [vec![b'x'; 40], vec![b'y'; 40]];
+        let produced = client.produce(TOPIC, 0, -1, &batch(&values)).expect("the server answers");
+        assert_eq!(produced.error_code, 0);
+    }
+}
+
+fn log_start(server: &Server) -> i64 {
+    let (code, log_start) = server.client(0).delete_records(TOPIC, 0, 0).expect("the server answers");
+    assert_eq!(code, 0, "deleting nothing tells where the log begins");
+    log_start
+}
+
+/// Offsets of all records from `from` on.
+fn offsets(server: &Server, from: i64) -> Vec<i64> {
+    let records = server.client(0).read_from(TOPIC, 0, from).expect("the server answers");
+    records.iter().map(|record| record.offset).collect()
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder.join("t-0")).expect("the partition's folder");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| name.ends_with(extension));
+    names.sort();
+    names
+}
+
+#[test]
+fn c069_delete_records_takes_and_refuses_what_kafka_does() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let server = plan(folder.path(), "").start();
+    create(&server, &[]);
+    produce(&server, 10);
+    let mut client = server.client(0);
+    let mut ask = |offset| client.delete_records(TOPIC, 0, offset).expect("the server answers");
+    assert_eq!(ask(21), (OFFSET_OUT_OF_RANGE, -1), "above the high watermark");
+    assert_eq!(ask(-2), (OFFSET_OUT_OF_RANGE, -1), "below zero");
+    assert_eq!(ask(i64::MAX), (OFFSET_OUT_OF_RANGE, -1));
+    assert_eq!(ask(i64::MIN), (OFFSET_OUT_OF_RANGE, -1));
+    assert_eq!(ask(0), (0, 0));
+    assert_eq!(ask(7), (0, 7), "inside a batch");
+    assert_eq!(ask(3), (0, 7), "lower than the start: nothing is done");
+    let low = server.client(0).fetch(TOPIC, 0, 6, 1 << 20).expect("the server answers");
+    assert_eq!(low.error_code, OFFSET_OUT_OF_RANGE);
+    assert_eq!(offsets(&server, 7), (7..20).collect::<Vec<_>>());
+    let mut ask = |offset| client.delete_records(TOPIC, 0, offset).expect("the server answers");
+    assert_eq!(ask(-1), (0, 20), "up to the high watermark");
+    assert_eq!(ask(-1), (0, 20));
+    assert_eq!(offsets(&server, 20), [0; 0]);
+    produce(&server, 1);
+    assert_eq!(offsets(&server, 20), [20, 21], "the log goes on");
+    let unknown = server.client(0).delete_records("missing", 0, 0).expect("the server answers");
+    assert_eq!(unknown, (UNKNOWN_TOPIC_OR_PARTITION, -1));
+    let unknown = server.client(0).delete_records(TOPIC, 1, 0).expect("the server answers");
+    assert_eq!(unknown, (UNKNOWN_TOPIC_OR_PARTITION, -1));
+    let code = server.client(0).create_topic("compacted", 1, &[("cleanup.policy", "compact")]);
+    assert_eq!(code.expect("the server answers"), 0);
+    let refused = server.client(0).delete_records("compacted", 0, 0).expect("the server answers");
+    assert_eq!(refused, (POLICY_VIOLATION, -1));
+    server.stop().assert_clean();
+}
+
+/// What DeleteRecords was answered stays deleted: after a stop, and after kill -9, also without a segment deleted.
+#[test]
+fn the_log_start_survives_a_stop_and_a_kill() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let plan = plan(folder.path(), "");
+    let server = plan.start();
+    create(&server, &[]);
+    produce(&server, 10);
+    let mut wanted = 0;
+    let mut server = Some(server);
+    for round in 0..4 {
+        let running = server.take().expect("started below");
+        assert_eq!(log_start(&running), wanted, "round {round}");
+        wanted += 3;
+        let answer = running.client(0).delete_records(TOPIC, 0, wanted).expect("the server answers");
+        assert_eq!(answer, (0, wanted), "round {round}");
+        if round % 2 == 0 {
+            running.kill();
+        } else {
+            running.stop().assert_clean();
+            let text = fs::read_to_string(folder.path().join("log-start-offset-checkpoint")).expect("merged");
+            assert_eq!(text, format!("0\n1\nt 0 {wanted}\n"), "as Kafka writes it");
+        }
+        server = Some(plan.start());
+    }
+    let server = server.expect("started");
+    assert_eq!(log_start(&server), wanted);
+    assert_eq!(offsets(&server, wanted), (wanted..20).collect::<Vec<_>>());
+    server.stop().assert_clean();
+}
+
+/// C178: a consumer that was overtaken by retention is told so once, and reads on from the start; nobody else is.
+#[test]
+fn c178_out_of_range_is_told_only_where_it_is_true() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let server = plan(folder.path(), OFTEN).start();
+    create(&server, &[("retention.bytes", "1000"), TINY_SEGMENTS[0], TINY_SEGMENTS[1]]);
+    produce(&server, 60);
+    // Four segments of 310 bytes: without the first of them it would be less than 1000.
+    eventually("segments are deleted", || log_start(&server) == 104);
+    let start = log_start(&server);
+    for (from, wanted) in [(0, 1), (start - 1, 1), (start, 0), (119, 0), (120, 0), (121, 1)] {
+        let fetched = server.client(0).fetch(TOPIC, 0, from, 1 << 20).expect("the server answers");
+        assert_eq!(fetched.error_code, wanted, "fetch from {from}, the log is {start} to 120");
+    }
+    assert_eq!(offsets(&server, start), (start..120).collect::<Vec<_>>());
+    server.stop().assert_clean();
+}
+
+#[test]
+fn retention_deletes_files_after_their_delay_and_keeps_the_last_segments() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let plan = plan(folder.path(), OFTEN);
+    let server = plan.start();
+    let delay = ("file.delete.delay.ms", "600000");
+    create(&server, &[("retention.bytes", "1000"), delay, TINY_SEGMENTS[0], TINY_SEGMENTS[1]]);
+    produce(&server, 60);
+    eventually("segments are renamed", || !files(folder.path(), ".log.deleted").is_empty());
+    eventually("all that is to go is gone", || log_start(&server) == 104 && files(folder.path(), ".log").len() == 4);
+    let (left, start) = (files(folder.path(), ".log"), log_start(&server));
+    assert_eq!(left.first(), Some(&format!("{start:020}.log")), "the log begins with its first file");
+    assert!(files(folder.path(), ".deleted").len() > 2 * left.len(), "logs and indexes wait for their delay");
+    server.stop().assert_clean();
+    let text = fs::read_to_string(folder.path().join("log-start-offset-checkpoint")).expect("merged");
+    assert_eq!(text, "0\n0\n", "the first segment says where the log begins");
+    // What is left over goes at the next start, whatever the delay.
+    let server = plan.start();
+    eventually("the leftovers are removed", || files(folder.path(), ".deleted").is_empty());
+    assert_eq!(log_start(&server), start);
+    assert_eq!(offsets(&server, start), (start..120).collect::<Vec<_>>());
+    server.stop().assert_clean();
+}
+
+/// An expired log is rolled first, and goes whole; offsets go on. Under both durabilities.
+#[test]
+fn an_expired_active_segment_goes_too() {
+    for durability in ["segment", "os"] {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let server = plan(folder.path(), OFTEN).flags(&format!("--durability {durability}")).start();
+        create(&server, &[("retention.ms", "1"), ("file.delete.delay.ms", "0")]);
+        produce(&server, 5);
+        eventually("the active segment is deleted", || files(folder.path(), ".log") == ["00000000000000000010.log"]);
+        eventually("its files are removed", || files(folder.path(), ".deleted").is_empty());
+        assert_eq!(log_start(&server), 10, "{durability}");
+        let produced = server.client(0).produce(TOPIC, 0, -1, &batch(&[b"z".to_vec()])).expect("answered");
+        assert_eq!(produced.base_offset, 10, "{durability}");
+        server.stop().assert_clean();
+    }
+}
+
+/// C078: what Kafka left on its way out or set aside is not served; the first is removed, the others stay.
+#[test]
+fn c078_folders_on_their_way_are_not_served() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let plan = plan(folder.path(), "");
+    let server = plan.start();
+    create(&server, &[]);
+    produce(&server, 3);
+    server.stop().assert_clean();
+    let id = "0123456789abcdef0123456789abcdef";
+    let aside = |kind: &str| -> PathBuf { folder.path().join(format!("t-0.{id}-{kind}")) };
+    for kind in ["delete", "future", "stray"] {
+        fs::create_dir(aside(kind)).expect("room");
+        fs::write(aside(kind).join("00000000000000000000.log"), "not a log").expect("room");
+    }
+    let server = plan.start();
+    eventually("the deleted folder is removed", || !aside("delete").exists());
+    assert!(aside("future").exists());
+    assert!(aside("stray").exists());
+    assert_eq!(offsets(&server, 0), (0..6).collect::<Vec<_>>());
+    server.stop().assert_clean();
+    assert!(!aside("delete").exists());
+}
+
+/// C080: a stop while hundreds of segments are on their way out is a clean one, and they do not come back.
+#[test]
+fn c080_a_stop_in_the_middle_of_many_deletions_is_clean() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let often = plan(folder.path(), OFTEN);
+    let rare = plan(folder.path(), "");
+    let server = rare.start();
+    create(&server, &[("file.delete.delay.ms", "0"), TINY_SEGMENTS[0], TINY_SEGMENTS[1]]);
+    produce(&server, 700);
+    assert!(files(folder.path(), ".log").len() > 300, "many segments");
+    assert_eq!(server.client(0).delete_records(TOPIC, 0, 1399).expect("the server answers"), (0, 1399));
+    server.stop().assert_clean();
+    // The start drops what is below the log start, and is stopped while the files go.
+    let server = often.start();
+    assert_eq!(log_start(&server), 1399);
+    server.stop().assert_clean();
+    assert!(folder.path().join(".kafka_cleanshutdown").exists(), "the stop was clean");
+    let server = often.start();
+    eventually("all are removed", || files(folder.path(), ".log").len() <= 2);
+    assert_eq!(offsets(&server, 1399), [1399]);
+    // Now while they are renamed.
+    produce(&server, 700);
+    assert_eq!(server.client(0).delete_records(TOPIC, 0, -1).expect("the server answers"), (0, 2800));
+    eventually("the first is renamed", || log_start(&server) == 2800 && files(folder.path(), ".log").len() < 300);
+    server.stop().assert_clean();
+    assert!(folder.path().join(".kafka_cleanshutdown").exists(), "the stop was clean");
+    let server = often.start();
+    assert_eq!(log_start(&server), 2800);
+    eventually("all are removed", || files(folder.path(), ".log").len() == 1);
+    server.stop().assert_clean();
+}
