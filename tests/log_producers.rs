@@ -7,9 +7,9 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use alluvium::log::layout::{offset_index_path, producer_snapshot_path, segment_path};
+use alluvium::log::layout::{offset_index_path, producer_snapshot_path, segment_path, time_index_path};
 use alluvium::log::partition_log::{LogConfig, PartitionLog};
-use alluvium::log::plan::{Append, SegmentId};
+use alluvium::log::plan::{Append, IndexKind, SegmentId};
 use alluvium::log::producer_state::{BATCHES_KEPT, ProducerStates};
 use alluvium::log::recovery::{RecoveredLog, RecoveryOptions, create_partition, open_partition};
 use alluvium::log::segment_files::{cut_files, remove_producer_snapshot, roll_files, write_producer_snapshot};
@@ -203,7 +203,10 @@ async fn stop(io: &Io, log: &mut PartitionLog) {
     log.snapshot_producers();
     write_snapshots(io, log).await;
     for write in log.take_all_index_writes() {
-        let path = offset_index_path(&folder(), write.segment);
+        let path = match write.kind {
+            IndexKind::Offset => offset_index_path(&folder(), write.segment),
+            IndexKind::Time => time_index_path(&folder(), write.segment),
+        };
         let index = io.open(&path, OpenHow::ReadWriteOrCreate).await.expect("room");
         index.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0.expect("room");
     }
