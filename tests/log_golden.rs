@@ -4,7 +4,7 @@ use alluvium::log::leader_epochs::LeaderEpochs;
 use alluvium::log::offset_index::IndexEntry;
 use alluvium::log::partition_log::{LogConfig, PartitionLog};
 use alluvium::log::plan::{Append, IndexKind, SegmentId};
-use alluvium::log::producer_state::ProducerStates;
+use alluvium::log::producer_recovery::RecoveredProducers;
 use alluvium::log::recovery::{RecoveredLog, RecoveryReport};
 use alluvium::log::scan::SegmentScan;
 use alluvium::log::time_index::TimeIndexEntry;
@@ -109,7 +109,7 @@ fn our_indexes_of_the_same_batches_are_kafkas() {
         segments: Vec::new(),
         epochs: LeaderEpochs::default(),
         epochs_unwritten: false,
-        producers: ProducerStates::default(),
+        producers: RecoveredProducers::default(),
         topic_id: TopicId::ZERO,
         report: RecoveryReport::default(),
     };

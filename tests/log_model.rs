@@ -7,7 +7,7 @@ use alluvium::log::leader_epochs::LeaderEpochs;
 use alluvium::log::lookup::LookupStep;
 use alluvium::log::partition_log::{LogConfig, PartitionLog};
 use alluvium::log::plan::{Append, AppendPlan, Committed, IndexKind, ReadBound, SegmentId};
-use alluvium::log::producer_state::ProducerStates;
+use alluvium::log::producer_recovery::RecoveredProducers;
 use alluvium::log::recovery::{RecoveredLog, RecoveryReport};
 use alluvium::record::batch::parse_header;
 use alluvium::record::builder::BatchBuilder;
@@ -39,7 +39,7 @@ fn empty_log(config: LogConfig) -> PartitionLog {
         segments: Vec::new(),
         epochs: LeaderEpochs::default(),
         epochs_unwritten: false,
-        producers: ProducerStates::default(),
+        producers: RecoveredProducers::default(),
         topic_id: TopicId::ZERO,
         report: RecoveryReport::default(),
     };

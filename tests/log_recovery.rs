@@ -24,6 +24,9 @@ use alluvium::ring::sim::machine::Machine;
 use alluvium::ring::sim::options::{Crash, Faults, SimOptions};
 use alluvium::ring::sim::world::Sim;
 
+/// Kafka's default of producer.id.expiration.ms.
+const PRODUCER_EXPIRATION_MS: i64 = 86_400_000;
+
 const TOPIC: TopicId = TopicId(*b"the id of topic ");
 
 struct Disk {
@@ -72,6 +75,7 @@ fn unclean(recovery_point: i64) -> RecoveryOptions {
         log_start: Offset::ZERO,
         topic_id: Some(TOPIC),
         index_interval_bytes: 200,
+        producer_expiration_ms: PRODUCER_EXPIRATION_MS,
     }
 }
 
@@ -83,7 +87,8 @@ fn clean(recovery_point: i64) -> RecoveryOptions {
 /// indexes too.
 fn seed(disk: &Disk, count: usize) -> Vec<SegmentId> {
     disk.run(move |io| async move {
-        let recovered = create_partition(&io, &folder(), TOPIC, 200).await.expect("a new folder");
+        let recovered =
+            create_partition(&io, &folder(), TOPIC, 200, PRODUCER_EXPIRATION_MS).await.expect("a new folder");
         let config = LogConfig { segment_bytes: 1000, index_interval_bytes: 200, ..LogConfig::default() };
         let mut log = PartitionLog::new(recovered, config, LeaderEpoch(2));
         for number in 0..count {
@@ -171,6 +176,7 @@ fn a_clean_stop_opens_as_it_was() {
     assert_eq!(recovered.epochs.to_text(), "0\n2\n2 0\n5 30\n");
     let kept: Vec<(i64, i32)> = recovered
         .producers
+        .states
         .iter()
         .filter_map(|(id, state)| Some((id.0, state.batches().last()?.last_sequence)))
         .collect();

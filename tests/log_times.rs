@@ -72,6 +72,7 @@ impl Disk {
             log_start: Offset::ZERO,
             topic_id: Some(TOPIC),
             index_interval_bytes: config.index_interval_bytes,
+            producer_expiration_ms: 86_400_000,
         };
         let opened = self.run(move |io| async move { open_partition(&io, &folder(), &options).await });
         PartitionLog::new(opened.expect("it was written well"), config, LeaderEpoch(3))
@@ -98,7 +99,7 @@ async fn write_indexes(io: &Io, writes: Vec<IndexWrite>) {
 fn write(disk: &Disk, config: LogConfig, batches: Vec<Vec<i64>>, padding: usize, clean: bool) -> PartitionLog {
     disk.run(move |io| async move {
         let interval = config.index_interval_bytes;
-        let recovered = create_partition(&io, &folder(), TOPIC, interval).await.expect("a new folder");
+        let recovered = create_partition(&io, &folder(), TOPIC, interval, 86_400_000).await.expect("a new folder");
         let mut log = PartitionLog::new(recovered, config, LeaderEpoch(2));
         for timestamps in batches {
             let mut builder = BatchBuilder::new();
@@ -334,8 +335,9 @@ fn c065_rolls_by_time_are_spread_by_the_jitter() {
     let mut spread = BTreeSet::new();
     for seed in 0..50 {
         let disk = Disk::new();
-        let recovered =
-            disk.run(|io| async move { create_partition(&io, &folder(), TOPIC, 4096).await.expect("a new folder") });
+        let recovered = disk.run(|io| async move {
+            create_partition(&io, &folder(), TOPIC, 4096, 86_400_000).await.expect("a new folder")
+        });
         let mut log = PartitionLog::new(recovered, config, LeaderEpoch(2)).with_roll_seed(seed * 7919);
         let mut rolled_at = None;
         for at in 0..=1_001 {

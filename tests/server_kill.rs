@@ -3,6 +3,8 @@
 //! `KILLS` says how often (30 by default), `SEED` repeats a run. Plain and idempotent producers write to partitions of
 //! both cores, a reader follows them, and topics are made and deleted meanwhile; the durability changes from start to
 //! start. Some kills hit the start itself. A kill leaves the page cache, so both durabilities must keep everything.
+//! The idempotent producers outlive the kills: they send again what was not answered, and then nothing of theirs is there
+//! twice and nothing is missing.
 #![allow(clippy::disallowed_methods, reason = "threads of clients, and random moments")]
 
 mod support;
@@ -14,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use alluvium::record::batch::crc32c;
+use alluvium::record::offset::ProducerId;
 use alluvium::wire::error_code::ErrorCode;
 use support::client::{Client, ReadRecord, batch, idempotent_batch};
 use support::process::{Server, ServerPlan};
@@ -60,6 +63,7 @@ fn what_was_acknowledged_survives_kills() {
     let mut epochs: Vec<i32> = vec![-1; PARTITIONS as usize];
     let mut verified: BTreeMap<i32, i64> = BTreeMap::new();
     let mut killed_in_start = 0;
+    let mut survivors: Vec<Option<Survivor>> = (0..2).map(|_| None).collect();
     for kill in 0..kills {
         let context = format!("SEED={seed}, kill {kill}");
         if kill > 0 && random.below(4) == 0 {
@@ -75,7 +79,7 @@ fn what_was_acknowledged_survives_kills() {
         check_topics(&server, &promises, &context);
         check_epochs(&server, &mut epochs, &context);
         check_records(&server, &promises, &mut verified, &context);
-        promises.merge(load_and_kill(server, &mut random, kill, &context), &context);
+        promises.merge(load_and_kill(server, &mut random, kill, &mut survivors, &context), &context);
     }
     let server = plan.start();
     let context = format!("SEED={seed}, at the end");
@@ -96,29 +100,40 @@ fn what_was_acknowledged_survives_kills() {
 }
 
 /// Loads the server, kills it at a random moment; what it had promised by then.
-fn load_and_kill(server: Server, random: &mut Random, kill: u64, context: &str) -> Promises {
+fn load_and_kill(
+    server: Server,
+    random: &mut Random,
+    kill: u64,
+    survivors: &mut [Option<Survivor>],
+    context: &str,
+) -> Promises {
     let killed = AtomicBool::new(false);
     let led = server.client(0).partitions(TOPIC).expect("the server answers").expect("the topic is there");
     let mut promises = Promises::default();
     let lifetime = Duration::from_micros(random.between(5_000, 500_000));
     thread::scope(|scope| {
         let mut threads = Vec::new();
-        for core in 0..2 {
+        for (core, survivor) in (0..).zip(survivors) {
             let led_here = (0..).zip(&led).filter(|(_, led)| led.core == core).map(|(partition, _)| partition);
             let partitions: Vec<i32> = led_here.collect();
             assert!(!partitions.is_empty(), "{context}: core {core} leads none of {led:?}");
-            for (name, idempotent, acks) in [("plain", false, 1), ("idempotent", true, -1)] {
-                let load = ProduceLoad {
-                    address: server.address(core),
-                    partitions: partitions.clone(),
-                    name: format!("{kill} {core} {name}"),
-                    idempotent,
-                    acks,
-                    random: Random::new(random.next()),
-                };
-                let killed = &killed;
-                threads.push(scope.spawn(move || load.run(killed)));
-            }
+            let plain = ProduceLoad {
+                address: server.address(core),
+                partitions: partitions.clone(),
+                name: format!("{kill} {core} plain"),
+                random: Random::new(random.next()),
+                survivor: None,
+            };
+            let killed_of_plain = &killed;
+            threads.push(scope.spawn(move || plain.run(killed_of_plain)));
+            let idempotent = ProduceLoad {
+                address: server.address(core),
+                partitions: partitions.clone(),
+                name: format!("{SURVIVOR}{core}"),
+                random: Random::new(random.next()),
+                survivor: Some(survivor),
+            };
+            threads.push(scope.spawn(move || idempotent.run(killed_of_plain)));
             let (address, partitions, killed) = (server.address(core), partitions.clone(), &killed);
             threads.push(scope.spawn(move || follow(address, &partitions, killed)));
         }
@@ -136,28 +151,41 @@ fn load_and_kill(server: Server, random: &mut Random, kill: u64, context: &str) 
     promises
 }
 
-struct ProduceLoad {
+struct ProduceLoad<'a> {
     address: SocketAddr,
     partitions: Vec<i32>,
     name: String,
-    idempotent: bool,
-    acks: i16,
     random: Random,
+    /// Of an idempotent producer, which is the same through all kills.
+    survivor: Option<&'a mut Option<Survivor>>,
 }
 
+/// What an idempotent producer knows, and what it sends again after a kill.
+struct Survivor {
+    producer: (ProducerId, i16),
+    sequences: BTreeMap<i32, i32>,
+    unanswered: VecDeque<Sent>,
+}
+
+#[derive(Clone)]
 struct Sent {
     partition: i32,
     correlation_id: i32,
     values: Vec<u32>,
+    records: Vec<u8>,
     repeated: bool,
 }
 
-impl ProduceLoad {
+impl ProduceLoad<'_> {
     /// Writes until the connection breaks, which it may do only when the server was killed.
     fn run(mut self, killed: &AtomicBool) -> Promises {
         let mut promises = Promises::default();
         let name = self.name.clone();
-        let error = match self.write(&mut promises) {
+        let written = match self.survivor.take() {
+            None => self.write_plain(&mut promises),
+            Some(survivor) => self.write_idempotent(survivor, &mut promises),
+        };
+        let error = match written {
             Ok(()) => unreachable!("it writes until the connection breaks"),
             Err(error) => error,
         };
@@ -165,55 +193,110 @@ impl ProduceLoad {
         promises
     }
 
-    fn write(&mut self, promises: &mut Promises) -> std::io::Result<()> {
+    fn write_plain(&mut self, promises: &mut Promises) -> std::io::Result<()> {
         let mut client = Client::connect(self.address)?;
-        let producer = if self.idempotent { Some(client.init_producer_id()?) } else { None };
-        let mut sequences: BTreeMap<i32, i32> = BTreeMap::new();
         let mut in_flight: VecDeque<Sent> = VecDeque::new();
-        let mut number = 0_u64;
+        let mut number = 0;
         loop {
             while in_flight.len() < IN_FLIGHT_MAX {
-                let partition = self.partitions[self.random.below(self.partitions.len() as u64) as usize];
+                let partition = self.any_partition();
                 let values: Vec<Vec<u8>> = (0..self.random.between(1, 6)).map(|_| self.value(&mut number)).collect();
-                let hashes: Vec<u32> = values.iter().map(|value| crc32c(value)).collect();
-                let records = match producer {
-                    None => batch(&values),
-                    Some(producer) => {
-                        let sequence = sequences.entry(partition).or_insert(0);
-                        let records = idempotent_batch(producer, *sequence, &values);
-                        *sequence += i32::try_from(values.len()).expect("a few");
-                        records
-                    }
-                };
-                // A producer that repeats itself is answered with the first copy's offset.
-                let copies = if producer.is_some() && self.random.below(8) == 0 { 2 } else { 1 };
-                for copy in 0..copies {
-                    let correlation_id = client.send_produce(TOPIC, partition, self.acks, &records)?;
-                    in_flight.push_back(Sent { partition, correlation_id, values: hashes.clone(), repeated: copy > 0 });
-                }
+                let hashes = values.iter().map(|value| crc32c(value)).collect();
+                let correlation_id = client.send_produce(TOPIC, partition, 1, &batch(&values))?;
+                let sent = Sent { partition, correlation_id, values: hashes, records: Vec::new(), repeated: false };
+                in_flight.push_back(sent);
             }
-            let (correlation_id, produced) = client.receive_produced()?;
-            let sent = in_flight.pop_front().expect("an answer to something");
-            assert_eq!(correlation_id, sent.correlation_id, "{}: answers come in order", self.name);
-            assert_eq!(produced.error_code, 0, "{}: a write was refused", self.name);
-            let records = promises.records.entry(sent.partition).or_default();
-            for (offset, value) in (produced.base_offset..).zip(sent.values) {
-                let before = records.insert(offset, value);
-                assert_eq!(before, sent.repeated.then_some(value), "{}: offset {offset} is given once", self.name);
-            }
+            let sent = in_flight.pop_front().expect("something is in flight");
+            self.take_answer(&mut client, &sent, promises)?;
         }
     }
 
-    /// Unlike any other; mostly short, sometimes longer than what is written inline.
+    fn write_idempotent(&mut self, known: &mut Option<Survivor>, promises: &mut Promises) -> std::io::Result<()> {
+        let mut client = Client::connect(self.address)?;
+        if known.is_none() {
+            let producer = client.init_producer_id()?;
+            *known = Some(Survivor { producer, sequences: BTreeMap::new(), unanswered: VecDeque::new() });
+        }
+        let survivor = known.as_mut().expect("it was made");
+        // First what the kill left without an answer, in its order; a copy of a batch that has its answer is another matter.
+        survivor.unanswered.retain(|sent| !sent.repeated);
+        for sent in &mut survivor.unanswered {
+            sent.correlation_id = client.send_produce(TOPIC, sent.partition, -1, &sent.records)?;
+        }
+        loop {
+            while survivor.unanswered.len() < IN_FLIGHT_MAX {
+                let partition = self.any_partition();
+                let sequence = survivor.sequences.entry(partition).or_insert(0);
+                let mut number = u64::try_from(*sequence).expect("few records");
+                let first = *sequence;
+                let values: Vec<Vec<u8>> = (0..self.random.between(1, 6)).map(|_| self.value(&mut number)).collect();
+                let hashes: Vec<u32> = values.iter().map(|value| crc32c(value)).collect();
+                let records = idempotent_batch(survivor.producer, first, &values);
+                *sequence += i32::try_from(values.len()).expect("a few");
+                // A producer that repeats itself is answered with the first copy's offset.
+                let copies = if self.random.below(8) == 0 { 2 } else { 1 };
+                for copy in 0..copies {
+                    // Noted before it is sent: a kill may come in between, and then it is sent again.
+                    let (values, records) = (hashes.clone(), records.clone());
+                    survivor.unanswered.push_back(Sent {
+                        partition,
+                        correlation_id: 0,
+                        values,
+                        records,
+                        repeated: copy > 0,
+                    });
+                    let sent = survivor.unanswered.back_mut().expect("it was put there");
+                    sent.correlation_id = client.send_produce(TOPIC, partition, -1, &sent.records)?;
+                }
+            }
+            let sent = survivor.unanswered.front().expect("something is in flight").clone();
+            self.take_answer(&mut client, &sent, promises)?;
+            survivor.unanswered.pop_front();
+        }
+    }
+
+    fn take_answer(&self, client: &mut Client, sent: &Sent, promises: &mut Promises) -> std::io::Result<()> {
+        let (correlation_id, produced) = client.receive_produced()?;
+        assert_eq!(correlation_id, sent.correlation_id, "{}: answers come in order", self.name);
+        assert_eq!(produced.error_code, 0, "{}: a write was refused", self.name);
+        let records = promises.records.entry(sent.partition).or_default();
+        for (offset, value) in (produced.base_offset..).zip(&sent.values) {
+            let before = records.insert(offset, *value);
+            assert_eq!(before, sent.repeated.then_some(*value), "{}: offset {offset} is given once", self.name);
+        }
+        Ok(())
+    }
+
+    fn any_partition(&mut self) -> i32 {
+        self.partitions[self.random.below(self.partitions.len() as u64) as usize]
+    }
+
+    /// Unlike any other of its partition; mostly short, sometimes longer than what is written inline.
     fn value(&mut self, number: &mut u64) -> Vec<u8> {
-        *number += 1;
         let mut value = format!("{} {number} ", self.name).into_bytes();
+        *number += 1;
         let padding = match self.random.below(50) {
             0 => self.random.between(60_000, 200_000),
             _ => self.random.below(1000),
         };
         value.resize(value.len() + padding as usize, b'.');
         value
+    }
+}
+
+/// All that a producer which outlives the kills has sent is there once, in its order, without a gap; but for what was not
+/// answered at the end.
+fn check_survivors(read: &[ReadRecord], context: &str) {
+    let mut next: BTreeMap<String, u64> = BTreeMap::new();
+    for record in read {
+        let text = String::from_utf8_lossy(&record.value);
+        let mut words = text.split(' ');
+        let (Some(name), Some(number)) = (words.next(), words.next()) else { continue };
+        if name.starts_with(SURVIVOR) {
+            let expected = next.entry(name.to_owned()).or_insert(0);
+            assert_eq!(number, expected.to_string(), "{context}: {name} at offset {}", record.offset);
+            *expected += 1;
+        }
     }
 }
 
@@ -304,6 +387,9 @@ fn check_records(server: &Server, promises: &Promises, verified: &mut BTreeMap<i
         let read = client.read_from(TOPIC, partition, from);
         let read = read.unwrap_or_else(|error| panic!("{context}: partition {partition} from {from}: {error}"));
         check_order(&read, from, led.leader_epoch, &format!("{context}: partition {partition}"));
+        if from == 0 {
+            check_survivors(&read, &format!("{context}: partition {partition}"));
+        }
         let none = BTreeMap::new();
         let promised = promises.records.get(&partition).unwrap_or(&none);
         for (offset, value) in promised.range(from..) {
@@ -331,4 +417,6 @@ fn check_order(read: &[ReadRecord], from: i64, leader_epoch: i32, context: &str)
 const TOPIC: &str = "kept";
 const PARTITIONS: i32 = 6;
 const IN_FLIGHT_MAX: usize = 5;
+/// First word of what an idempotent producer writes, with its core.
+const SURVIVOR: &str = "survivor-";
 const TOPICS_A_RUN: u64 = 5;

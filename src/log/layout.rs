@@ -134,6 +134,11 @@ pub fn offset_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
     file_path(folder, segment, "index")
 }
 
+/// The producers of the partition at an offset.
+pub fn producer_snapshot_path(folder: &Path, offset: Offset) -> PathBuf {
+    file_path(folder, SegmentId(offset), "snapshot")
+}
+
 /// Names of all files that a segment may have, the log last: without the others it can be opened, they without it go.
 pub fn segment_file_names(segment: SegmentId) -> [String; 5] {
     ["index", "timeindex", "txnindex", "snapshot", "log"].map(|extension| format!("{:020}.{extension}", segment.0.0))

@@ -8,6 +8,7 @@ use crate::log::log_offsets::LogOffsets;
 use crate::log::plan::{
     Append, AppendPlan, Committed, IndexKind, IndexWrite, ReadHint, RollPlan, SegmentId, SyncPlan, Truncate,
 };
+use crate::log::producer_snapshots::{ProducerSnapshots, SnapshotWrite};
 use crate::log::producer_state::{ProducerStates, ProducerUndo, Sequence};
 use crate::log::recovery::RecoveredLog;
 use crate::log::segment::{Incoming, Segment, SegmentLimits, SegmentTimes};
@@ -26,6 +27,7 @@ pub struct PartitionLog {
     pub(in crate::log) epochs: LeaderEpochs,
     pub(in crate::log) epochs_changed: bool,
     producers: ProducerStates,
+    snapshots: ProducerSnapshots,
     /// Plans that are neither committed nor failed, or wait for an earlier one; by id.
     in_flight: VecDeque<InFlight>,
     next_plan_id: u64,
@@ -150,7 +152,8 @@ impl PartitionLog {
             segments,
             epochs,
             epochs_changed: epochs_unwritten,
-            producers,
+            producers: producers.states,
+            snapshots: ProducerSnapshots::opened(producers.snapshots, producers.replayed_bytes),
             in_flight: VecDeque::new(),
             next_plan_id: 0,
             generation: 0,
@@ -264,6 +267,8 @@ impl PartitionLog {
         let times_before = active.times();
         let position_bytes = active.size_bytes();
         active.reserve(&incoming, &limits);
+        self.snapshots.appended(batch.len_bytes);
+        let active = self.active();
         let ends_at = Place { segment, position_bytes: active.size_bytes() };
 
         let id = self.next_plan_id;
@@ -309,6 +314,7 @@ impl PartitionLog {
         assert!(plan.segment > plan.sealed, "{plan:?}");
         self.active_mut().complete_time_index();
         self.segments.push(Segment::new(plan.segment));
+        self.snapshots.take(plan.segment.0, &self.producers);
         true
     }
 
@@ -363,6 +369,7 @@ impl PartitionLog {
         assert_eq!(self.active().id(), cut.segment, "the cut is in the active segment");
         assert!(end >= self.offsets.written, "a written batch is never cut");
         self.epochs_changed |= self.epochs.truncate_from_end(end);
+        self.snapshots.cut(end);
         self.offsets.set(LogOffsets { log_end: end, ..self.offsets });
         self.generation += 1;
         self.truncating = true;
@@ -472,6 +479,39 @@ impl PartitionLog {
             }
         }
         writes
+    }
+
+    /// True where a start after a crash would replay much for the producers' sake: take a snapshot of them.
+    pub fn producer_snapshot_is_due(&self) -> bool {
+        self.snapshots.is_due()
+    }
+
+    /// Takes a snapshot of the producers at the log's end, planned batches included; at each roll that is done already.
+    pub fn snapshot_producers(&mut self) {
+        if self.offsets.log_end > self.offsets.log_start {
+            self.snapshots.take(self.offsets.log_end, &self.producers);
+        }
+    }
+
+    /// True where [`next_producer_snapshot`](Self::next_producer_snapshot) has one.
+    pub fn has_producer_snapshot(&self) -> bool {
+        self.snapshots.has_next(self.offsets.written)
+    }
+
+    /// A snapshot that was taken, once all that it says is written.
+    pub fn next_producer_snapshot(&mut self) -> Option<SnapshotWrite> {
+        self.snapshots.next(self.offsets.written)
+    }
+
+    /// The snapshot at `offset` did not get to the disk: the next start replays more.
+    pub fn producer_snapshot_failed(&mut self, offset: Offset) {
+        self.snapshots.failed(offset);
+    }
+
+    /// Snapshots that nobody needs any more, to be removed: those of deleted segments too.
+    pub fn take_stale_producer_snapshots(&mut self) -> Vec<Offset> {
+        let segments = &self.segments;
+        self.snapshots.take_stale(|id| segments.binary_search_by_key(&id, Segment::id).is_ok())
     }
 
     /// Both indexes of a sealed segment are complete and on stable storage.

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::log::error::AppendError;
+use crate::log::producer_snapshot::{self, SnapshotEntry};
 use crate::record::batch::sequence_after;
 use crate::record::check::CheckedBatch;
 use crate::record::offset::{Offset, ProducerId, TimestampMs};
 
 /// What the partition remembers of its producers, with what is planned. Kafka's `ProducerStateManager`.
+///
+/// At most [`PRODUCERS_MAX`] are known: 3 MiB. Beyond, those that wrote longest ago are forgotten, and may then go on with
+/// any sequence, as in Kafka after `producer.id.expiration.ms`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProducerStates {
     producers: BTreeMap<ProducerId, ProducerState>,
@@ -59,6 +63,32 @@ impl KeptBatch {
 }
 
 impl ProducerState {
+    fn new(epoch: i16) -> Self {
+        Self { epoch, last_timestamp: TimestampMs::NONE, batches: [KeptBatch::NONE; BATCHES_KEPT], batch_count: 0 }
+    }
+
+    fn last_offset(&self) -> Offset {
+        self.batches().last().map_or(Offset::NONE, |batch| batch.last_offset)
+    }
+
+    /// As entries of a snapshot. Kafka drops entries that are expired and keeps the last of the others: so none is younger
+    /// than the last one.
+    fn entries(&self, producer_id: ProducerId) -> impl Iterator<Item = SnapshotEntry> + '_ {
+        let entry = move |batch: &KeptBatch| SnapshotEntry {
+            producer_id,
+            epoch: self.epoch,
+            last_sequence: batch.last_sequence,
+            last_offset: batch.last_offset,
+            offset_delta: batch.offset_delta,
+            timestamp: batch.timestamp.min(self.last_timestamp),
+            coordinator_epoch: -1,
+            transaction_first_offset: Offset::NONE,
+        };
+        let without = KeptBatch { timestamp: self.last_timestamp, ..KeptBatch::NONE };
+        let nothing = self.batches().is_empty().then(|| entry(&without));
+        self.batches().iter().map(entry).chain(nothing)
+    }
+
     /// Its latest batches, oldest first.
     pub fn batches(&self) -> &[KeptBatch] {
         &self.batches[..usize::from(self.batch_count)]
@@ -145,16 +175,12 @@ impl ProducerStates {
         }
         let before = self.producers.get(&producer_id).cloned();
         self.refused.remove(&producer_id);
-        let state = self.producers.entry(producer_id).or_insert(ProducerState {
-            epoch: batch.producer_epoch,
-            last_timestamp: timestamp,
-            batches: [KeptBatch::NONE; BATCHES_KEPT],
-            batch_count: 0,
-        });
+        if before.is_none() && self.producers.len() >= PRODUCERS_MAX {
+            self.forget_oldest();
+        }
+        let state = self.producers.entry(producer_id).or_insert_with(|| ProducerState::new(batch.producer_epoch));
         if state.epoch != batch.producer_epoch {
-            state.epoch = batch.producer_epoch;
-            state.batch_count = 0;
-            state.batches = [KeptBatch::NONE; BATCHES_KEPT];
+            *state = ProducerState::new(batch.producer_epoch);
         }
         state.add(KeptBatch {
             first_sequence: batch.base_sequence,
@@ -164,6 +190,53 @@ impl ProducerStates {
             timestamp,
         });
         Some(ProducerUndo { producer_id, before })
+    }
+
+    /// All that is known, as the bytes of a `.snapshot`.
+    pub(in crate::log) fn to_snapshot(&self) -> Vec<u8> {
+        producer_snapshot::to_bytes(self.producers.iter().flat_map(|(producer_id, state)| state.entries(*producer_id)))
+    }
+
+    /// What a snapshot says, without the producers whose latest batch is `expiration_ms` old at `now_ms`.
+    pub(in crate::log) fn from_snapshot(entries: &[SnapshotEntry], now_ms: i64, expiration_ms: i64) -> Self {
+        let mut states = Self::default();
+        for entry in entries {
+            states.load(entry);
+        }
+        states.expire(now_ms, expiration_ms);
+        states.forget_oldest();
+        states
+    }
+
+    /// Entries of one producer come oldest batch first; only those of one epoch belong together.
+    fn load(&mut self, entry: &SnapshotEntry) {
+        let state = self.producers.entry(entry.producer_id).or_insert_with(|| ProducerState::new(entry.epoch));
+        let follows = state.batches().last().is_none_or(|last| last.last_offset < entry.last_offset);
+        if state.epoch != entry.epoch || !follows {
+            *state = ProducerState::new(entry.epoch);
+        }
+        state.last_timestamp = entry.timestamp;
+        if entry.last_offset >= Offset::ZERO {
+            state.add(KeptBatch {
+                first_sequence: sequence_before(entry.last_sequence, entry.offset_delta),
+                last_sequence: entry.last_sequence,
+                last_offset: entry.last_offset,
+                offset_delta: entry.offset_delta,
+                timestamp: entry.timestamp,
+            });
+        }
+    }
+
+    /// Where too many are known, those that wrote longest ago are forgotten, many at once: it is rarely done then.
+    fn forget_oldest(&mut self) {
+        if self.producers.len() <= PRODUCERS_MAX {
+            return;
+        }
+        let mut ends: Vec<(Offset, ProducerId)> =
+            self.producers.iter().map(|(id, state)| (state.last_offset(), *id)).collect();
+        let forgotten = self.producers.len() - PRODUCERS_MAX + PRODUCERS_MAX / 8;
+        let first_kept = *ends.select_nth_unstable(forgotten).1;
+        self.producers.retain(|id, state| (state.last_offset(), *id) >= first_kept);
     }
 
     /// Takes a reservation back; the latest first.
@@ -222,7 +295,107 @@ impl ProducerStates {
     }
 }
 
+/// The sequence number `count` before `sequence`; 0 follows 2^31-1.
+fn sequence_before(sequence: i32, count: i32) -> i32 {
+    match sequence.checked_sub(count) {
+        Some(before) if before >= 0 => before,
+        _ => i32::try_from(i64::from(sequence) - i64::from(count) + (1 << 31)).unwrap_or(0),
+    }
+}
+
+/// Producers of a partition that are known, about 200 bytes each.
+pub const PRODUCERS_MAX: usize = 16_384;
 /// As many as an idempotent Java producer has in flight.
 pub const BATCHES_KEPT: usize = 5;
 /// Producers whose first batch found the disk full, 40 bytes each.
 const REFUSED_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::batch::parse_header;
+    use crate::record::builder::BatchBuilder;
+
+    const DAY_MS: i64 = 86_400_000;
+
+    fn batch(producer_id: i64, epoch: i16, sequence: i32, records: i64) -> CheckedBatch {
+        let mut builder = BatchBuilder::new().producer(ProducerId(producer_id), epoch, sequence);
+        for number in 0..records {
+            builder.add(number, None, None);
+        }
+        let bytes = builder.build().expect("uncompressed");
+        CheckedBatch::from_header(&parse_header(&bytes).expect("built"))
+    }
+
+    fn reloaded(states: &ProducerStates, now_ms: i64) -> ProducerStates {
+        let entries = producer_snapshot::parse(&states.to_snapshot()).expect("our own");
+        ProducerStates::from_snapshot(&entries, now_ms, DAY_MS)
+    }
+
+    /// C110 and C112 after a restart: five batches, the epoch and the wrap of sequences are known again.
+    #[test]
+    fn c110_a_snapshot_remembers_five_batches() {
+        let mut states = ProducerStates::default();
+        let mut offset = Offset::ZERO;
+        let mut sequence = i32::MAX - 7;
+        let mut sent = Vec::new();
+        for _ in 0..8 {
+            let next = batch(3, 2, sequence, 2);
+            assert_eq!(states.check(&next), Ok(Sequence::Next));
+            states.reserve(&next, offset, TimestampMs(1000));
+            sent.push((next, offset));
+            (sequence, offset) = (sequence_after(sequence, 2), offset.plus(2));
+        }
+        assert_eq!(sequence, 8, "it wrapped at 2^31-1");
+        let states = reloaded(&states, 2000);
+        for (at, (batch, offset)) in sent.iter().enumerate() {
+            match states.check(batch) {
+                Ok(Sequence::Duplicate(kept)) => {
+                    assert!(at >= 3, "batch {at}");
+                    assert_eq!((kept.base_offset(), kept.last_offset), (*offset, offset.plus(1)), "batch {at}");
+                }
+                other => {
+                    assert!(at < 3, "batch {at}: {other:?}");
+                    assert!(matches!(other, Err(AppendError::OutOfOrderSequence { expected: 8, .. })), "{other:?}");
+                }
+            }
+        }
+        assert_eq!(states.check(&batch(3, 2, 8, 1)), Ok(Sequence::Next));
+        assert!(matches!(states.check(&batch(3, 2, 9, 1)), Err(AppendError::OutOfOrderSequence { .. })));
+        assert!(matches!(states.check(&batch(3, 1, 8, 1)), Err(AppendError::InvalidProducerEpoch { current: 2, .. })));
+        assert!(matches!(states.check(&batch(3, 3, 8, 1)), Err(AppendError::OutOfOrderSequence { expected: 0, .. })));
+        assert_eq!(states.check(&batch(3, 3, 0, 1)), Ok(Sequence::Next));
+        assert_eq!(states.check(&batch(4, 0, 77, 1)), Ok(Sequence::Next), "nobody knows it");
+    }
+
+    #[test]
+    fn expired_ones_are_not_loaded_and_none_is_younger_than_its_last() {
+        let mut states = ProducerStates::default();
+        states.reserve(&batch(1, 0, 0, 1), Offset(0), TimestampMs(5 * DAY_MS));
+        // Its clock went back.
+        states.reserve(&batch(1, 0, 1, 1), Offset(1), TimestampMs(DAY_MS));
+        states.reserve(&batch(2, 0, 0, 1), Offset(2), TimestampMs(DAY_MS + 1));
+        let ids = |states: &ProducerStates| states.iter().map(|(id, _)| id.0).collect::<Vec<_>>();
+        assert_eq!(ids(&reloaded(&states, DAY_MS)), [1, 2]);
+        assert_eq!(ids(&reloaded(&states, 2 * DAY_MS)), [2]);
+        let entries = producer_snapshot::parse(&states.to_snapshot()).expect("our own");
+        assert!(entries.iter().all(|entry| entry.producer_id.0 == 2 || entry.timestamp == TimestampMs(DAY_MS)));
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_are_forgotten() {
+        let mut states = ProducerStates::default();
+        for number in 0..2 * PRODUCERS_MAX as i64 {
+            // High ids write first: it is not the id that counts.
+            states.reserve(&batch(1_000_000 - number, 0, 0, 1), Offset(number), TimestampMs(1));
+            assert!(states.len() <= PRODUCERS_MAX + 1);
+        }
+        assert!(states.len() > PRODUCERS_MAX / 2);
+        let newest = 1_000_000 - (2 * PRODUCERS_MAX as i64 - 1);
+        assert!(matches!(states.check(&batch(newest, 0, 0, 1)), Ok(Sequence::Duplicate(_))));
+        assert_eq!(states.check(&batch(1_000_000, 0, 55, 1)), Ok(Sequence::Next));
+        assert!(reloaded(&states, 1).len() == states.len());
+        let size = size_of::<(ProducerId, ProducerState)>();
+        assert!(size <= 192, "{size} bytes a producer");
+    }
+}

@@ -4,8 +4,7 @@
 //! once and is not scanned; if it turns out to be damaged nothing is cut, and the partition goes offline. What lies
 //! above may be torn by the crash: whole batches stay, the rest goes.
 //!
-//! Producers are gathered from the scanned batches, and from [`PRODUCER_WINDOW_BYTES`] before the end at least, after a
-//! clean stop too. Snapshots of them will replace that window.
+//! Producers come from their snapshots and what follows those: see [`producer_recovery`](crate::log::producer_recovery).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,12 +17,11 @@ use crate::log::layout::{
 use crate::log::leader_epochs::LeaderEpochs;
 use crate::log::partition_metadata;
 use crate::log::plan::{IndexKind, SegmentId};
-use crate::log::producer_state::ProducerStates;
+use crate::log::producer_recovery::{ProducerRecovery, RecoveredProducers};
 use crate::log::scan::{ScanEnd, SegmentScan};
 use crate::log::segment::{Incoming, Segment, SegmentLimits};
 use crate::log::segment_files::{at_path, make_segment, remove_segment, write_epochs, write_metadata};
 use crate::record::batch::BatchHeader;
-use crate::record::check::CheckedBatch;
 use crate::record::offset::{Offset, TopicId};
 use crate::ring::io::{Io, OpenHow, read_file};
 
@@ -40,6 +38,8 @@ pub struct RecoveryOptions {
     pub topic_id: Option<TopicId>,
     /// `index.interval.bytes`, for indexes that are made anew.
     pub index_interval_bytes: u32,
+    /// `producer.id.expiration.ms`: what is older in a snapshot is not taken over.
+    pub producer_expiration_ms: i64,
 }
 
 /// A partition's log as it was found, ready for [`PartitionLog::new`](crate::log::partition_log::PartitionLog::new).
@@ -58,8 +58,8 @@ pub struct RecoveredLog {
     /// Names of files that go, though nobody waits for it: of segments below the log start, and `.deleted` ones. Some of
     /// them may not be there.
     pub leftovers: Vec<String>,
-    /// Producers of the scanned tail.
-    pub producers: ProducerStates,
+    /// Its producers.
+    pub producers: RecoveredProducers,
     /// The topic id that the folder has; zero where neither it nor the caller knows one.
     pub topic_id: TopicId,
     /// What was done, for a log line.
@@ -75,6 +75,8 @@ pub struct RecoveryReport {
     pub cut_bytes: u64,
     /// Indexes made anew, whole or from some entry on.
     pub indexes_rebuilt: u32,
+    /// Snapshots of producers that were torn or damaged, and are removed.
+    pub snapshots_refused: u32,
     /// Names in the folder that are none of Kafka's.
     pub unknown_files: Vec<String>,
 }
@@ -106,6 +108,7 @@ pub async fn create_partition(
     folder: &Path,
     topic_id: TopicId,
     index_interval_bytes: u32,
+    producer_expiration_ms: i64,
 ) -> Result<RecoveredLog, RecoveryError> {
     match io.create_dir(folder).await {
         Ok(()) => {}
@@ -118,6 +121,7 @@ pub async fn create_partition(
         log_start: Offset::ZERO,
         topic_id: Some(topic_id),
         index_interval_bytes,
+        producer_expiration_ms,
     };
     let log = open_partition(io, folder, &options).await?;
     if let Some(data_dir) = folder.parent() {
@@ -132,6 +136,8 @@ struct Opening<'a> {
     folder: &'a Path,
     options: &'a RecoveryOptions,
     files: BTreeMap<SegmentId, SegmentFiles>,
+    /// Snapshots of producers with their lengths.
+    snapshots: Vec<(Offset, u64)>,
     has_metadata: bool,
     has_epochs: bool,
     /// The epochs' file was there and right; else all batches must be looked at.
@@ -153,7 +159,7 @@ impl<'a> Opening<'a> {
             epochs: LeaderEpochs::default(),
             epochs_unwritten: false,
             leftovers: Vec::new(),
-            producers: ProducerStates::default(),
+            producers: RecoveredProducers::default(),
             topic_id: options.topic_id.unwrap_or_default(),
             report: RecoveryReport::default(),
         };
@@ -162,6 +168,7 @@ impl<'a> Opening<'a> {
             folder,
             options,
             files: BTreeMap::new(),
+            snapshots: Vec::new(),
             has_metadata: false,
             has_epochs: false,
             epochs_known: false,
@@ -191,7 +198,8 @@ impl<'a> Opening<'a> {
                     io.remove_file(&path).await.map_err(at_path(&path))?;
                     opening.folder_changed = true;
                 }
-                PartitionFile::TransactionIndex(_) | PartitionFile::ProducerSnapshot(_) => {}
+                PartitionFile::ProducerSnapshot(offset) => opening.snapshots.push((offset, entry.len_bytes)),
+                PartitionFile::TransactionIndex(_) => {}
                 PartitionFile::Unknown => opening.log.report.unknown_files.push(entry.name),
             }
         }
@@ -282,20 +290,15 @@ impl<'a> Opening<'a> {
             let trusted = self.epochs_known
                 && next_base.is_some_and(|base| self.options.clean || base <= self.options.recovery_point);
             let indexes = if trusted { self.indexes_of(segment).check(next_base).await? } else { None };
-            let has_index = indexes.is_some();
-            let later_bytes: u64 = files.iter().skip(at + 1).map(|later| later.log_bytes).sum();
-            if let Some((index, time_index)) = indexes
-                && later_bytes >= PRODUCER_WINDOW_BYTES
-            {
+            if let Some((index, time_index)) = indexes {
                 self.log.segments.push(Segment::opened(id, segment.log_bytes, index, time_index));
                 continue;
             }
             next_offset = next_offset.max(id.0);
             let durable = trusted || (self.options.clean && next_base.is_some());
-            let start = if self.epochs_known && (has_index || !durable) {
+            let start = if self.epochs_known && !durable {
                 let below = if self.options.clean { Offset(i64::MAX) } else { self.options.recovery_point };
-                let window_bytes = PRODUCER_WINDOW_BYTES.saturating_sub(later_bytes);
-                self.indexes_of(segment).scan_start(below, segment.log_bytes.saturating_sub(window_bytes)).await?
+                self.indexes_of(segment).scan_start(below, segment.log_bytes).await?
             } else {
                 ScanStart::default()
             };
@@ -364,8 +367,8 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Walks a segment from the best place that its index offers, makes the rest of the indexes anew, and takes epochs and
-    /// producers in. `durable`: all of it was, whatever the recovery point.
+    /// Walks a segment from the best place that its index offers, makes the rest of the indexes anew, and takes epochs
+    /// in. `durable`: all of it was, whatever the recovery point.
     async fn scan_segment(
         &mut self,
         files: SegmentFiles,
@@ -386,13 +389,11 @@ impl<'a> Opening<'a> {
         let mut segment = start.segment(id);
         let next_offset = start.first_offset.unwrap_or(next_offset).max(id.0);
         let mut scan = SegmentScan::new(id.0, start.position_bytes, next_offset, log_bytes, !self.options.clean);
-        let (epochs, producers) = (&mut self.log.epochs, &mut self.log.producers);
+        let epochs = &mut self.log.epochs;
         let mut each = |_: u64, header: &BatchHeader| {
-            let batch = CheckedBatch::from_header(header);
             if epochs.latest().is_none_or(|latest| latest < header.leader_epoch) {
                 epochs.assign(header.leader_epoch, header.base_offset);
             }
-            producers.reserve(&batch, header.base_offset, header.max_timestamp);
             let incoming = Incoming {
                 len_bytes: header.len_bytes,
                 first_offset: header.base_offset,
@@ -453,6 +454,18 @@ impl<'a> Opening<'a> {
                 other => other?,
             }
         }
+        let recovery = ProducerRecovery {
+            io: self.io,
+            folder: self.folder,
+            options: self.options,
+            segments: &self.log.segments,
+            log_end: self.log.log_end,
+        };
+        let (producers, has_removed) = recovery.run(std::mem::take(&mut self.snapshots)).await?;
+        self.log.report.scanned_bytes += producers.replayed_bytes;
+        self.log.report.snapshots_refused = producers.snapshots_refused;
+        self.log.producers = producers;
+        self.folder_changed |= has_removed;
         if self.folder_changed || !self.options.clean {
             self.io.sync_dir(self.folder).await.map_err(at_path(self.folder))?;
         }
@@ -468,7 +481,7 @@ impl<'a> Opening<'a> {
             remove_segment(self.io, self.folder, segment.id()).await?;
             self.log.report.cut_bytes += segment.size_bytes();
         }
-        (self.log.epochs, self.log.producers) = Default::default();
+        self.log.epochs = LeaderEpochs::default();
         self.make_first_segment().await
     }
 
@@ -482,8 +495,6 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// How much before the end is read for the producers' sake.
-pub const PRODUCER_WINDOW_BYTES: u64 = 1 << 20;
 /// Read at once; the core does other things in between.
 const SCAN_PIECE_BYTES: usize = 256 * 1024;
 /// A partition has few epochs.

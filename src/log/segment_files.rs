@@ -6,11 +6,14 @@ use std::path::Path;
 
 use crate::log::error::RecoveryError;
 use crate::log::layout::{
-    LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_index_path, segment_path, time_index_path,
+    LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_index_path, producer_snapshot_path, segment_path,
+    time_index_path,
 };
 use crate::log::partition_metadata;
 use crate::log::plan::{RollPlan, SegmentId, Truncate};
-use crate::record::offset::TopicId;
+use crate::log::producer_snapshots::SnapshotWrite;
+use crate::record::offset::{Offset, TopicId};
+use crate::ring::buffer::Buffer;
 use crate::ring::io::{File, Io, OpenHow, replace_file};
 
 /// Makes the files of the next segment, empty, and syncs their folder. Hands the open log back.
@@ -46,6 +49,28 @@ pub async fn write_epochs(io: &Io, folder: &Path, text: String) -> Result<(), Re
     replace_file(io, &path, text.into_bytes()).await.map_err(at_path(&path))
 }
 
+/// Writes a snapshot of the producers. Not synced: its checksum says whether it is whole, and it is derived.
+///
+/// # Errors
+/// Where the disk refuses; what there is of the file is removed then.
+pub async fn write_producer_snapshot(io: &Io, folder: &Path, write: SnapshotWrite) -> Result<(), RecoveryError> {
+    let path = producer_snapshot_path(folder, write.offset);
+    let file = io.open(&path, OpenHow::CreateOrTruncate).await.map_err(at_path(&path))?;
+    let written = file.write_at(Buffer::from_vec(write.bytes), 0).await.0;
+    if written.is_err() {
+        let _ = io.remove_file(&path).await;
+    }
+    written.map_err(at_path(&path))
+}
+
+/// Removes a snapshot of the producers, if it is there.
+///
+/// # Errors
+/// Where the disk refuses.
+pub async fn remove_producer_snapshot(io: &Io, folder: &Path, offset: Offset) -> Result<(), RecoveryError> {
+    remove_if_there(io, &producer_snapshot_path(folder, offset)).await
+}
+
 pub(in crate::log) async fn write_metadata(io: &Io, folder: &Path, topic_id: TopicId) -> Result<(), RecoveryError> {
     let path = folder.join(PARTITION_METADATA);
     replace_file(io, &path, partition_metadata::to_text(topic_id).into_bytes()).await.map_err(at_path(&path))
@@ -67,13 +92,16 @@ pub(in crate::log) async fn make_segment(io: &Io, folder: &Path, segment: Segmen
 pub(in crate::log) async fn remove_segment(io: &Io, folder: &Path, segment: SegmentId) -> Result<(), RecoveryError> {
     let indexes = [offset_index_path(folder, segment), time_index_path(folder, segment)];
     for path in indexes.into_iter().chain([segment_path(folder, segment)]) {
-        match io.remove_file(&path).await {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(at_path(&path)(error)),
-        }
+        remove_if_there(io, &path).await?;
     }
     Ok(())
+}
+
+async fn remove_if_there(io: &Io, path: &Path) -> Result<(), RecoveryError> {
+    match io.remove_file(path).await {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(at_path(path)(error)),
+        _ => Ok(()),
+    }
 }
 
 pub(in crate::log) fn at_path(path: &Path) -> impl FnOnce(std::io::Error) -> RecoveryError + '_ {

@@ -23,6 +23,7 @@ use crate::shard::directories::is_no_space;
 use crate::shard::error::AppendFailure;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
+use crate::shard::producer_snapshots;
 
 /// An append that has its offsets.
 pub struct Appended {
@@ -206,6 +207,9 @@ async fn write(
             }
             if partition.log().borrow().epoch_checkpoint_is_due() {
                 shard.io().spawn(write_epochs(shard.clone(), partition.clone()));
+            }
+            if partition.log().borrow().has_producer_snapshot() {
+                shard.io().spawn(producer_snapshots::write_ready(shard.clone(), partition.clone()));
             }
             let entries = partition.log().borrow_mut().take_index_writes();
             if !entries.is_empty() {

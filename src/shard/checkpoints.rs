@@ -20,6 +20,7 @@ use crate::shard::directories::blames_directory;
 use crate::shard::exclusive::to_its_end;
 use crate::shard::options::DataDir;
 use crate::shard::partition::Partition;
+use crate::shard::producer_snapshots;
 
 /// Reads where the last run's logs were known to be durable and to begin: from each core's own checkpoints, or, where
 /// there are none (the directory was Kafka's), from Kafka's.
@@ -77,6 +78,7 @@ pub async fn keep(shard: Rc<Shard>) {
         for partition in shard.partitions() {
             partition.log().borrow_mut().expire_producers(now_ms, expiration_ms);
         }
+        producer_snapshots::keep(&shard).await;
         write_recovery_points(&shard).await;
     }
 }

@@ -17,7 +17,7 @@ use crate::log::error::RecoveryError;
 use crate::log::layout;
 use crate::log::partition_log::PartitionLog;
 use crate::log::plan::{IndexKind, IndexWrite};
-use crate::log::recovery::{self, RecoveryOptions};
+use crate::log::recovery::{self, RecoveryOptions, RecoveryReport};
 use crate::log::segment_files;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
@@ -28,7 +28,9 @@ use crate::shard::directories::is_disk_failure;
 use crate::shard::durability::sync_from_recovery_point;
 use crate::shard::files::FileKind;
 use crate::shard::options::DataDir;
+use crate::shard::opening::OpeningProgress;
 use crate::shard::partition::Partition;
+use crate::shard::producer_snapshots;
 use crate::shard::topic_limits::Durability;
 use crate::shard::topic_limits::TopicLimits;
 
@@ -63,14 +65,22 @@ async fn take_in_turn(shard: &Rc<Shard>, snapshot: Snapshot) {
     }
     let opened = to_open.len();
     let began_at = shard.io().now();
-    let shard_of_jobs = shard.clone();
+    let progress = (opened > 0).then(|| OpeningProgress::begin(shard.io(), opened));
+    let (shard_of_jobs, told) = (shard.clone(), progress.clone());
     run_side_by_side(shard.io(), to_open, OPENED_AT_ONCE_MAX, move |(topic, index)| {
-        open(shard_of_jobs.clone(), topic, index)
+        let (shard, progress) = (shard_of_jobs.clone(), told.clone());
+        async move {
+            let report = open(shard, topic.clone(), index).await;
+            if let Some(progress) = progress {
+                progress.opened(&topic.name, index, report.as_ref());
+            }
+        }
     })
     .await;
+    let scanned_bytes = progress.map_or(0, |progress| progress.end());
     if opened > 0 && !shard.has_catalog() {
         let elapsed_ms = shard.io().now().since(began_at) / 1_000_000;
-        info!(core = shard.core_index(), partitions = opened, elapsed_ms, "partitions opened");
+        info!(core = shard.core_index(), partitions = opened, scanned_bytes, elapsed_ms, "partitions opened");
     }
     let gone: Vec<Rc<Partition>> =
         shard.partitions().into_iter().filter(|p| !is_placed_here(shard, &snapshot, p.id())).collect();
@@ -105,17 +115,19 @@ fn apply_configs(shard: &Shard, snapshot: &Snapshot, partition: &Partition) {
     }
 }
 
-/// Opens one partition, or makes it. Where that fails it is noted, and the others go on.
-async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
+/// Opens one partition, or makes it; says what was found. Where that fails it is noted, and the others go on.
+async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<RecoveryReport> {
     let id = PartitionId { topic_id: topic.id, partition: index };
-    let Some(placed) = topic.partition(index) else { return };
+    let placed = topic.partition(index)?;
     let Some(dir) = shard.options().data_dirs.iter().find(|dir| dir.id == placed.directory.0).cloned() else {
         error!(topic = &*topic.name, partition = index, directory = %placed.directory,
             "the data directory of this partition was not named with --data-dir, or cannot be used; it stays offline");
-        return shard.note_open_failed(id, OpenFailure::UntilRestart);
+        shard.note_open_failed(id, OpenFailure::UntilRestart);
+        return None;
     };
     if shard.directory_has_failed(&dir.path) {
-        return shard.note_open_failed(id, OpenFailure::UntilRestart);
+        shard.note_open_failed(id, OpenFailure::UntilRestart);
+        return None;
     }
     let limits = TopicLimits::of(shard.options(), &topic.configs);
     let folder = layout::partition_folder(&dir.path, &topic.name, index);
@@ -124,7 +136,8 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
     {
         // An earlier attempt may have made the folder and not got so far as to make its entry durable.
         shard.fail_directory(&dir.path, "it could not be synced", &source);
-        return shard.note_open_failed(id, OpenFailure::UntilRestart);
+        shard.note_open_failed(id, OpenFailure::UntilRestart);
+        return None;
     }
     let options = RecoveryOptions {
         recovery_point: shard.recovery_point_of(&dir, &topic.name, id),
@@ -132,27 +145,34 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
         log_start: shard.log_start_of(&dir, &topic.name, id),
         topic_id: Some(topic.id),
         index_interval_bytes: limits.log.index_interval_bytes,
+        producer_expiration_ms: i64::from(shard.options().broker_config.producer_id_expiration_ms()),
+    };
+    let create = || {
+        let (interval_bytes, expiration_ms) = (options.index_interval_bytes, options.producer_expiration_ms);
+        recovery::create_partition(shard.io(), &folder, topic.id, interval_bytes, expiration_ms)
     };
     let opened = match recovery::open_partition(shard.io(), &folder, &options).await {
         Err(RecoveryError::Io { source, path }) if source.kind() == io::ErrorKind::NotFound && path == folder => {
             if options.recovery_point.max(options.log_start) > Offset(0) {
                 error!(topic = &*topic.name, partition = index, folder = %folder.display(),
                     "the folder of a partition that had records is missing; it stays offline: is the right disk mounted?");
-                return shard.note_open_failed(id, OpenFailure::UntilRestart);
+                shard.note_open_failed(id, OpenFailure::UntilRestart);
+                return None;
             }
-            recovery::create_partition(shard.io(), &folder, topic.id, options.index_interval_bytes).await
+            create().await
         }
         other => other,
     };
     let recovered = match opened {
         Err(RecoveryError::WrongTopic { .. }) => match set_stray_aside(shard.io(), &folder).await {
-            Ok(()) => recovery::create_partition(shard.io(), &folder, topic.id, options.index_interval_bytes).await,
+            Ok(()) => create().await,
             Err(source) => Err(RecoveryError::Io { path: folder.clone(), source }),
         },
         other => other,
     };
     match recovered {
-        Ok(recovered) => {
+        Ok(mut recovered) => {
+            let report = std::mem::take(&mut recovered.report);
             let recovery_point = recovered.log_end;
             let leftovers: Vec<PathBuf> = recovered.leftovers.iter().map(|name| folder.join(name)).collect();
             // While files below the log start are there, only its checkpoint says that they do not count.
@@ -165,6 +185,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
             partition.set_first_base_on_disk(first_base.unwrap_or(Offset(0)));
             shard.host(Rc::new(partition));
             shard.deletions().remove_later(&shard, id, leftovers, 0);
+            Some(report)
         }
         Err(error) => {
             error!(topic = &*topic.name, partition = index, %error, "the partition stays offline; the others go on");
@@ -176,6 +197,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) {
             {
                 shard.fail_directory(&dir.path, "a partition could not be opened", source);
             }
+            None
         }
     }
 }
@@ -322,6 +344,9 @@ async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<bool>
     let writes = partition.log().borrow_mut().take_all_index_writes();
     shard.write_index(partition, writes).await?;
     shard.write_epochs(partition).await?;
+    partition.log().borrow_mut().snapshot_producers();
+    producer_snapshots::write_ready(shard.clone(), partition.clone()).await;
+    producer_snapshots::remove_stale(shard, partition).await;
     // An index that could not be completed earlier ends too soon: the next start makes it anew.
     let is_complete = partition.log().borrow().recovery_point_max().is_none();
     Ok(is_complete)
@@ -338,6 +363,7 @@ impl Shard {
                     sync_from_recovery_point(&shard, &partition, sealed_end).await?;
                 }
                 let writes = partition.log().borrow_mut().take_index_writes();
+                producer_snapshots::write_ready(shard.clone(), partition.clone()).await;
                 shard.write_index(&partition, writes).await
             };
             if let Err(error) = done.await {
