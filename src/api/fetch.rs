@@ -257,11 +257,11 @@ fn encode(
     // Only what the client has not been told, in the order of service.
     let told: Vec<usize> = {
         let mut sessions = api.sessions().borrow_mut();
-        // As Kafka: what is not there comes first.
+        // As Kafka: what is not there comes last.
         let (missing, others): (Vec<usize>, Vec<usize>) = (0..found.len()).partition(|at| found[*at].is_missing());
-        missing
+        others
             .into_iter()
-            .chain(others)
+            .chain(missing)
             .filter(|at| {
                 let (wanted, found) = (&wanted[*at], &found[*at]);
                 let telling = Telling {
