@@ -7,7 +7,10 @@ use tracing_subscriber::EnvFilter;
 
 use super::address::Address;
 use super::byte_size;
+use super::consume_args::ConsumeArgs;
 use super::cores::CoresWanted;
+use super::dump_args::DumpArgs;
+use super::produce_args::ProduceArgs;
 use crate::record::compression::Compression;
 use crate::ring::ring_mask::RingMask;
 
@@ -27,6 +30,12 @@ pub enum Command {
     Serve(ServeArgs),
     /// Make, list, describe and delete topics of a running server.
     Topic(TopicArgs),
+    /// Write lines to a topic of a running server.
+    Produce(ProduceArgs),
+    /// Read a topic of a running server, or check it.
+    Consume(ConsumeArgs),
+    /// Print what is in files of a data directory, and whether they are whole.
+    Dump(DumpArgs),
     /// Load a running server (this one or Apache Kafka) and measure it.
     Bench(BenchArgs),
 }
@@ -430,6 +439,9 @@ const EXAMPLES: &str = "\
 Examples:
   alluvium serve --data-dir /var/lib/alluvium
   alluvium topic create orders --partitions 8
+  seq 1000 | alluvium produce orders
+  alluvium consume orders --exit-at-end
+  alluvium dump data/orders-0
   alluvium bench produce --topic orders --seconds 10";
 
 const SERVE_EXAMPLES: &str = "\

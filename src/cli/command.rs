@@ -3,16 +3,19 @@
 use std::process::ExitCode;
 
 use super::args::{BenchCommand, Command, CommandLine};
-use super::{bench_fetch, bench_produce, serve, topics};
+use super::{bench_fetch, bench_produce, consume, dump, produce, serve, topics};
 
 /// Runs the command: 0 where it did what was asked, 1 where it could not (2 is clap's, for a wrong command line).
 pub fn run(line: CommandLine) -> ExitCode {
     let (name, done) = match line.command {
         Command::Serve(args) => return serve::run(&args),
-        Command::Topic(args) => ("topic", topics::run(&args.command)),
+        Command::Topic(args) => ("topic", said(topics::run(&args.command))),
+        Command::Produce(args) => ("produce", said(produce::run(&args))),
+        Command::Consume(args) => ("consume", said(consume::run(&args))),
+        Command::Dump(args) => ("dump", said(dump::run(&args))),
         Command::Bench(args) => match args.command {
-            BenchCommand::Produce(args) => ("bench produce", bench_produce::run(&args)),
-            BenchCommand::Fetch(args) => ("bench fetch", bench_fetch::run(&args)),
+            BenchCommand::Produce(args) => ("bench produce", said(bench_produce::run(&args))),
+            BenchCommand::Fetch(args) => ("bench fetch", said(bench_fetch::run(&args))),
         },
     };
     match done {
@@ -22,4 +25,8 @@ pub fn run(line: CommandLine) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn said<E: std::fmt::Display>(done: Result<(), E>) -> Result<(), String> {
+    done.map_err(|error| error.to_string())
 }

@@ -86,11 +86,8 @@ impl Connection {
         encode: impl FnOnce(&mut Vec<u8>, i16) -> Result<(), EncodeError>,
         decode: impl FnOnce(&mut Reader<'c>, i16) -> Result<T, DecodeError>,
     ) -> Result<T, ClientError> {
-        self.correlation_id = self.correlation_id.wrapping_add(1);
-        self.request.clear();
         let api = api_key.name();
-        encode_request(&mut self.request, api_key, version, self.correlation_id, |out| encode(out, version))
-            .map_err(|source| ClientError::Encode { api, source })?;
+        self.encode(api_key, version, encode)?;
         if let Err(error) = self.exchange() {
             // Eight ASCII bytes instead of a length are an HTTP or TLS server's.
             if error.kind() == io::ErrorKind::InvalidData {
@@ -113,9 +110,35 @@ impl Connection {
         answer.map_err(|source| ClientError::Decode { address: self.address.clone(), api, source })
     }
 
+    /// Sends one request that has no answer (a produce with acks 0).
+    pub fn send(
+        &mut self,
+        api_key: ApiKey,
+        version: i16,
+        encode: impl FnOnce(&mut Vec<u8>, i16) -> Result<(), EncodeError>,
+    ) -> Result<(), ClientError> {
+        self.encode(api_key, version, encode)?;
+        let seconds = self.limit.as_secs();
+        let sent = self.stream.write_all(&self.request);
+        sent.map_err(|error| ClientError::of_io(&self.address, api_key, seconds, error))
+    }
+
     /// The socket, for those who go on by themselves. No answer is outstanding.
     pub fn into_stream(self) -> TcpStream {
         self.stream
+    }
+
+    fn encode(
+        &mut self,
+        api_key: ApiKey,
+        version: i16,
+        encode: impl FnOnce(&mut Vec<u8>, i16) -> Result<(), EncodeError>,
+    ) -> Result<(), ClientError> {
+        self.correlation_id = self.correlation_id.wrapping_add(1);
+        self.request.clear();
+        let api = api_key.name();
+        encode_request(&mut self.request, api_key, version, self.correlation_id, |out| encode(out, version))
+            .map_err(|source| ClientError::Encode { api, source })
     }
 
     fn exchange(&mut self) -> io::Result<()> {

@@ -114,6 +114,16 @@ pub fn offsets(
     topic: &Topic,
     timestamp: i64,
 ) -> Result<BTreeMap<i32, OffsetAnswer>, ClientError> {
+    isolated_offsets(cluster, topic, timestamp, READ_UNCOMMITTED)
+}
+
+/// The same for a reader of this isolation level, for whom an open transaction ends the partition.
+pub fn isolated_offsets(
+    cluster: &mut Cluster,
+    topic: &Topic,
+    timestamp: i64,
+    isolation_level: i8,
+) -> Result<BTreeMap<i32, OffsetAnswer>, ClientError> {
     let mut by_leader: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for partition in &topic.partitions {
         let led = by_leader.entry(partition.leader_id).or_default();
@@ -125,7 +135,7 @@ pub fn offsets(
             continue;
         }
         let leader = cluster.broker(leader_id)?;
-        answers.extend(leader_offsets(leader, &topic.name, &partitions, timestamp)?);
+        answers.extend(leader_offsets(leader, &topic.name, &partitions, timestamp, isolation_level)?);
     }
     Ok(answers)
 }
@@ -178,11 +188,13 @@ fn leader_offsets(
     topic: &str,
     partitions: &[i32],
     timestamp: i64,
+    isolation_level: i8,
 ) -> Result<Vec<(i32, OffsetAnswer)>, ClientError> {
     let api_key = ApiKey::ListOffsets;
     let version = leader.version(api_key, LIST_OFFSETS_VERSION_MAX)?;
     let request = ListOffsetsRequest {
         replica_id: -1,
+        isolation_level: if version < ISOLATION_VERSION_MIN { READ_UNCOMMITTED } else { isolation_level },
         topics: vec![ListOffsetsTopic {
             name: topic,
             partitions: partitions
@@ -217,6 +229,9 @@ pub const LATEST: i64 = -1;
 const RESOURCE_TOPIC: i8 = 2;
 /// `DYNAMIC_TOPIC_CONFIG`: set for the topic itself.
 const SOURCE_TOPIC: i8 = 1;
-/// Enough for the two timestamps asked.
+const READ_UNCOMMITTED: i8 = 0;
+/// The first version that carries an isolation level.
+const ISOLATION_VERSION_MIN: i16 = 2;
+/// Enough for times and the two timestamps that are none.
 const LIST_OFFSETS_VERSION_MAX: i16 = 7;
 const RETRY_PAUSE: Duration = Duration::from_millis(50);

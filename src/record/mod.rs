@@ -10,6 +10,7 @@ pub mod decompress;
 pub mod offset;
 pub mod recompress;
 pub mod record_fields;
+pub mod record_reader;
 pub mod record_search;
 mod record_stream;
 pub mod record_tally;
