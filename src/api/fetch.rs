@@ -40,9 +40,11 @@ pub async fn handle(api: &Rc<Api>, context: &RequestContext, body: &[u8]) -> Out
         Ok(begun) => begun,
         Err(error) => return encode(api, context, error, SessionKind::Sessionless, &[], Vec::new()),
     };
+    let bytes_max = u32::try_from(request.max_bytes).unwrap_or(0).min(shard.options().fetch_bytes_max);
     let limits = Limits {
-        bytes_min: u64::try_from(request.min_bytes).unwrap_or(0),
-        bytes_max: u32::try_from(request.max_bytes).unwrap_or(0).min(shard.options().fetch_bytes_max),
+        // Who wants more at least than at most gets what he may have.
+        bytes_min: u64::try_from(request.min_bytes).unwrap_or(0).min(u64::from(bytes_max)),
+        bytes_max,
         wait_ms: u64::try_from(request.max_wait_ms).unwrap_or(0),
         read_committed: request.isolation_level == READ_COMMITTED,
     };
@@ -257,11 +259,11 @@ fn encode(
     // Only what the client has not been told, in the order of service.
     let told: Vec<usize> = {
         let mut sessions = api.sessions().borrow_mut();
-        // As Kafka: what is not there comes first.
+        // As Kafka: what is not there comes last.
         let (missing, others): (Vec<usize>, Vec<usize>) = (0..found.len()).partition(|at| found[*at].is_missing());
-        missing
+        others
             .into_iter()
-            .chain(others)
+            .chain(missing)
             .filter(|at| {
                 let (wanted, found) = (&wanted[*at], &found[*at]);
                 let telling = Telling {

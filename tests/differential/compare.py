@@ -119,6 +119,14 @@ def batches_of(records, kind):
     return out
 
 
+def has_cut_batch(answer):
+    """Whether a fetch ends a partition's records in the middle of a batch."""
+    if not isinstance(answer, dict):
+        return False
+    rows = [row for topic in answer.get("Responses", []) for row in topic.get("Partitions", [])]
+    return any(sum(one["size_bytes"] for one in batches(row["Records"] or b"")) != len(row["Records"] or b"") for row in rows)
+
+
 def walk(path, kafka, alluvium, out):
     if isinstance(kafka, dict) and isinstance(alluvium, dict):
         for name in [*kafka, *(name for name in alluvium if name not in kafka)]:
@@ -133,4 +141,4 @@ def walk(path, kafka, alluvium, out):
         out.append(Difference(path, kafka, alluvium))
 
 
-__all__ = ["CLOSED", "Difference", "differences"]
+__all__ = ["CLOSED", "Difference", "differences", "has_cut_batch"]
