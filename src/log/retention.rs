@@ -179,7 +179,7 @@ mod tests {
     use crate::log::offset_index::OffsetIndex;
     use crate::log::partition_log::LogConfig;
     use crate::log::plan::ReadBound;
-    use crate::log::producer_state::ProducerStates;
+    use crate::log::producer_recovery::RecoveredProducers;
     use crate::log::recovery::{RecoveredLog, RecoveryReport};
     use crate::log::time_index::{TimeIndex, TimeIndexEntry};
     use crate::record::offset::{LeaderEpoch, TimestampMs, TopicId};
@@ -197,7 +197,7 @@ mod tests {
             segments: segments.collect(),
             epochs: LeaderEpochs::parse("0\n3\n2 0\n7 10\n9 100\n").expect("three epochs"),
             epochs_unwritten: false,
-            producers: ProducerStates::default(),
+            producers: RecoveredProducers::default(),
             topic_id: TopicId::default(),
             report: RecoveryReport::default(),
             leftovers: Vec::new(),
