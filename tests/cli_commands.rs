@@ -99,7 +99,7 @@ fn what_is_produced_is_consumed_and_dumped() {
     let place = Place::new(&CODECS);
     let record = |number: usize| {
         json!({
-            "key": if number % 5 == 0 { Value::Null } else { json!(format!("k{number}")) },
+            "key": if number.is_multiple_of(5) { Value::Null } else { json!(format!("k{number}")) },
             "value": match number % 3 {
                 0 => Value::Null,
                 1 => json!({"base64": "/wABgA=="}),

@@ -127,8 +127,7 @@ async fn read_or_wait(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Li
             if partitions.iter().zip(&seen).any(moved) || shard.is_stopping() || io.now() >= deadline {
                 return Poll::Ready(());
             }
-            let moved_there = watches.iter().fold(false, |moved, watch| watch.poll_moved(io) || moved);
-            if moved_there {
+            if watches.iter().any(|watch| watch.poll_moved(io)) {
                 return Poll::Ready(());
             }
             for partition in &partitions {
@@ -171,19 +170,19 @@ async fn read_all(
     let mut remote = Vec::new();
     // The first batch of the first partition that has any comes whole, however small the limits: KIP-74.
     let mut budget = Budget { left_bytes: limits.bytes_max, whole_first_batch: true };
-    let mut places: VecDeque<Result<Place, Found>> = wanted.iter().map(|wanted| find(shard, wanted)).collect();
+    let mut places: VecDeque<Place> = wanted.iter().map(|wanted| find(shard, wanted)).collect();
     while let Some(place) = places.pop_front() {
         match place {
-            Ok(Place::Here(partition, ask)) => {
+            Place::Here(partition, ask) => {
                 let found = read_one(shard, &partition, &ask, budget, limits.read_committed).await;
                 partitions.push(partition);
                 budget.take(&found);
                 all.push(found);
             }
-            Ok(Place::There(core, ask)) => {
+            Place::There(core, ask) => {
                 // Neighbours of the same core go together.
                 let mut asks = vec![ask];
-                while let Some(Ok(Place::There(next, ask))) = places.front()
+                while let Some(Place::There(next, ask)) = places.front()
                     && *next == core
                 {
                     asks.push(*ask);
@@ -199,7 +198,7 @@ async fn read_all(
                     all.push(found);
                 }
             }
-            Err(found) => all.push(found),
+            Place::Nowhere(found) => all.push(*found),
         }
     }
     (all, partitions, remote)
@@ -219,16 +218,18 @@ async fn watch_all(shard: &Rc<Shard>, remote: &[Remote]) -> Option<Vec<Rc<Remote
 enum Place {
     Here(Rc<Partition>, Ask),
     There(usize, Ask),
+    /// Not: this is the answer.
+    Nowhere(Box<Found>),
 }
 
-#[allow(clippy::result_large_err, reason = "the error is the answer, moved once into the reply's list as any other")]
-fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Place, Found> {
+fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Place {
+    let nowhere = |found| Place::Nowhere(Box::new(found));
     let snapshot = shard.snapshot();
     let (topic, unknown) = match &wanted.topic {
         TopicKey::Name(name) => (snapshot.topic(name), ErrorCode::UnknownTopicOrPartition),
         TopicKey::Id(id) => (snapshot.topic_by_id(TopicId(id.0)), ErrorCode::UnknownTopicId),
     };
-    let topic = topic.ok_or_else(|| Found::missing(unknown))?;
+    let Some(topic) = topic else { return nowhere(Found::missing(unknown)) };
     let ask = Ask {
         id: PartitionId { topic_id: topic.id, partition: wanted.partition },
         current_leader_epoch: wanted.current_leader_epoch,
@@ -237,14 +238,14 @@ fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Result<Place, Found> {
         bytes_max: wanted.bytes_max,
     };
     match shard.route(ask.id) {
-        Route::Here(partition) => Ok(Place::Here(partition, ask)),
-        Route::There { core } => Ok(Place::There(core, ask)),
+        Route::Here(partition) => Place::Here(partition, ask),
+        Route::There { core } => Place::There(core, ask),
         Route::Elsewhere { core, leader_epoch } => {
-            Err(Found { leader: Some((core, leader_epoch)), ..Found::error(ErrorCode::NotLeaderOrFollower) })
+            nowhere(Found { leader: Some((core, leader_epoch)), ..Found::error(ErrorCode::NotLeaderOrFollower) })
         }
-        Route::NotReady { offline: true } => Err(Found::error(ErrorCode::KafkaStorageError)),
-        Route::NotReady { offline: false } => Err(Found::error(ErrorCode::NotLeaderOrFollower)),
-        Route::Unknown => Err(Found::missing(ErrorCode::UnknownTopicOrPartition)),
+        Route::NotReady { offline: true } => nowhere(Found::error(ErrorCode::KafkaStorageError)),
+        Route::NotReady { offline: false } => nowhere(Found::error(ErrorCode::NotLeaderOrFollower)),
+        Route::Unknown => nowhere(Found::missing(ErrorCode::UnknownTopicOrPartition)),
     }
 }
 

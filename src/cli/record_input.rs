@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 use super::produce_args::{LineFormat, ProduceArgs};
 use super::record_json;
 
+/// Name and value of a header.
+pub type Header = (Vec<u8>, Option<Vec<u8>>);
+
 /// A record to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewRecord {
@@ -13,7 +16,7 @@ pub struct NewRecord {
     /// Its value.
     pub value: Option<Vec<u8>>,
     /// Its headers.
-    pub headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    pub headers: Vec<Header>,
     /// The partition that it names.
     pub partition: Option<i32>,
     /// The time that it names, in milliseconds since 1970.
@@ -26,7 +29,7 @@ pub struct RecordInput {
     format: LineFormat,
     key_separator: Option<Vec<u8>>,
     null_value: Option<Vec<u8>>,
-    headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    headers: Vec<Header>,
     partition: Option<i32>,
     timestamp_ms: Option<i64>,
 }
@@ -106,7 +109,7 @@ fn read_json(line: &[u8]) -> Result<NewRecord, String> {
 }
 
 /// Either `{"name": value}` or, where names repeat, `[{"key": name, "value": value}]`.
-fn read_headers(value: Value) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>, String> {
+fn read_headers(value: Value) -> Result<Vec<Header>, String> {
     match value {
         Value::Null => Ok(Vec::new()),
         Value::Object(fields) => {
@@ -117,7 +120,7 @@ fn read_headers(value: Value) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>, String>
     }
 }
 
-fn read_header(header: Option<&Map<String, Value>>) -> Result<(Vec<u8>, Option<Vec<u8>>), String> {
+fn read_header(header: Option<&Map<String, Value>>) -> Result<Header, String> {
     let header = header.ok_or("a header is no object with key and value")?;
     let key = header.get("key").map(record_json::to_bytes).transpose()?.flatten();
     let key = key.ok_or("a header without a key")?;
@@ -142,7 +145,8 @@ mod tests {
     #[test]
     fn lines_have_keys_and_nulls() {
         let input = input(LineFormat::Lines);
-        let cases: [(&[u8], Option<&[u8]>, Option<&[u8]>); 6] = [
+        type Case<'a> = (&'a [u8], Option<&'a [u8]>, Option<&'a [u8]>);
+        let cases: [Case<'_>; 6] = [
             (b"k::v", Some(b"k"), Some(b"v")),
             (b"v", None, Some(b"v")),
             (b"::", Some(b""), Some(b"")),

@@ -124,6 +124,14 @@ pub enum RecoveryError {
 }
 
 impl RecoveryError {
+    /// The disk's answer, where it was the disk that refused.
+    pub fn into_io(self) -> std::io::Error {
+        match self {
+            Self::Io { source, .. } => source,
+            other => std::io::Error::other(other),
+        }
+    }
+
     /// True where only space is missing: what is on the disk can be read.
     pub(in crate::log) fn is_no_space(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};

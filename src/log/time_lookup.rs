@@ -289,14 +289,14 @@ impl Scan {
             let header = match rest.map(parse_header) {
                 Some(Ok(header)) => header,
                 _ if self.position_bytes != began_at => break,
-                _ if self.by_index => return Ok(self.from_the_beginning()),
+                _ if self.by_index => return Ok(self.scan_from_the_beginning()),
                 _ => {
                     let (segment, position_bytes) = (self.segment.0, self.position_bytes);
                     return Err(ReadError::Damaged { segment, position_bytes });
                 }
             };
             if self.by_index && self.is_refuted_by(&header) {
-                return Ok(self.from_the_beginning());
+                return Ok(self.scan_from_the_beginning());
             }
             if header.max_timestamp >= target && header.last_offset() >= from {
                 let (segment, position_bytes) = (self.segment, self.position_bytes);
@@ -319,7 +319,7 @@ impl Scan {
     }
 
     /// The indexes are only a help: without them the segment is walked from its beginning.
-    fn from_the_beginning(self) -> State {
+    fn scan_from_the_beginning(self) -> State {
         State::Scan(Self { position_bytes: 0, claimed: None, by_index: false, ..self })
     }
 }

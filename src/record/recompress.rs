@@ -93,7 +93,7 @@ impl Recompressor {
             if self.piece_at == self.piece.len() && !self.next_piece(batch, budget_bytes)? {
                 return Ok(Recompressed::All);
             }
-            let end = self.piece.len().min(self.piece_at + budget_bytes);
+            let end = self.piece.len().min(self.piece_at.saturating_add(budget_bytes));
             budget_bytes -= end - self.piece_at;
             self.staged.clear();
             self.rewriter.feed(&self.piece[self.piece_at..end], &mut self.staged)?;
@@ -109,7 +109,7 @@ impl Recompressor {
         self.piece.clear();
         self.piece_at = 0;
         let Source::Compressed(decompressor) = &mut self.source else {
-            let end = batch.len().min(self.at + budget_bytes);
+            let end = batch.len().min(self.at.saturating_add(budget_bytes));
             self.piece.extend_from_slice(&batch[self.at..end]);
             self.at = end;
             return Ok(!self.piece.is_empty());

@@ -249,14 +249,14 @@ fn fail(shard: &Rc<Shard>, partition: &Rc<Partition>, plan: &AppendPlan, state: 
 /// it is due again, at the next append or at the stop.
 async fn write_epochs(shard: Rc<Shard>, partition: Rc<Partition>) {
     if let Err(error) = shard.write_epochs(&partition).await {
-        warn!(topic = partition.topic(), partition = partition.id().partition, %error, "the leader epochs could not be written; tried again with the next append");
+        shard.note_unwritten(&partition, "its leader epochs could not be written", &error);
     }
 }
 
 /// Full blocks of the index: derived too.
 async fn write_entries(shard: Rc<Shard>, partition: Rc<Partition>, entries: Vec<IndexWrite>) {
     if let Err(error) = shard.write_index(&partition, entries).await {
-        warn!(topic = partition.topic(), partition = partition.id().partition, %error, "an index could not be written; lookups walk the log, and the next start makes it anew");
+        shard.note_unwritten(&partition, "an index could not be written", &error);
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::control::id::DirectoryId;
 use crate::ring::io::DiskSpace;
@@ -69,6 +69,22 @@ impl Shard {
                 "the partition is offline; restart the server"
             ),
         }
+    }
+
+    /// Something that is derived could not be written: nobody waits for it, but a disk that fails is seen here as well.
+    pub(in crate::shard) fn note_unwritten(
+        self: &Rc<Self>,
+        partition: &Partition,
+        what: &'static str,
+        error: &io::Error,
+    ) {
+        if is_disk_failure(error) {
+            return self.fail_partition(partition, what, error);
+        }
+        warn!(
+            topic = partition.topic(), partition = partition.id().partition, folder = %partition.folder().display(), %error, what,
+            "what is derived from the log could not be written; it is tried again, or made anew at the next start"
+        );
     }
 
     /// The disk of a data directory refused in a way that another try would only hide: its partitions go offline, on all

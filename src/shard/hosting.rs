@@ -409,7 +409,8 @@ impl Shard {
     pub(in crate::shard) async fn write_epochs(&self, partition: &Partition) -> io::Result<()> {
         let _turn = partition.epochs_turn().turn(self.io()).await;
         let Some(text) = partition.log().borrow_mut().take_epoch_checkpoint() else { return Ok(()) };
-        let written = segment_files::write_epochs(self.io(), partition.folder(), text).await.map_err(io::Error::other);
+        let written = segment_files::write_epochs(self.io(), partition.folder(), text).await;
+        let written = written.map_err(RecoveryError::into_io);
         if written.is_err() {
             partition.log().borrow_mut().epoch_checkpoint_failed();
         }

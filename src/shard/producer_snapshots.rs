@@ -17,7 +17,7 @@ pub(in crate::shard) async fn write_ready(shard: Rc<Shard>, partition: Rc<Partit
         let offset = write.offset;
         if let Err(error) = segment_files::write_producer_snapshot(shard.io(), partition.folder(), write).await {
             partition.log().borrow_mut().producer_snapshot_failed(offset);
-            warn!(topic = partition.topic(), partition = partition.id().partition, %error, "a snapshot of the producers could not be written; the next start reads more of the log");
+            shard.note_unwritten(&partition, "a snapshot of the producers could not be written", &error.into_io());
         }
     }
 }
