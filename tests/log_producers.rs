@@ -225,10 +225,10 @@ fn crash(disk: &Disk, batches: &mut Vec<Written>, random: &Random) -> i64 {
         bases.map(|base| SegmentId(Offset(base))).filter(|id| *id > segment).collect()
     });
     for id in later {
-        disk.machine.damage(&segment_path(&folder(), id), |bytes| bytes.clear());
+        disk.machine.damage(segment_path(&folder(), id), |bytes| bytes.clear());
     }
     if lost > 0 {
-        disk.machine.damage(&segment_path(&folder(), segment), |bytes| {
+        disk.machine.damage(segment_path(&folder(), segment), |bytes| {
             let torn = bytes.len().min((end_bytes + torn_bytes) as usize);
             bytes.truncate(torn);
         });
@@ -236,7 +236,7 @@ fn crash(disk: &Disk, batches: &mut Vec<Written>, random: &Random) -> i64 {
     for offset in disk.snapshots() {
         let kind = random.below(8);
         let at = random.index(60);
-        disk.machine.damage(&producer_snapshot_path(&folder(), Offset(offset)), |bytes| match kind {
+        disk.machine.damage(producer_snapshot_path(&folder(), Offset(offset)), |bytes| match kind {
             0 => bytes.clear(),
             1 => bytes.iter_mut().for_each(|byte| *byte = 0),
             2 => bytes.truncate(at),

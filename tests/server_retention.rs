@@ -14,8 +14,9 @@ use support::wait;
 const TOPIC: &str = "t";
 /// Looks for what is to be deleted at once, and then ten times a second.
 const OFTEN: &str = "--set log.initial.task.delay.ms=0 --set log.retention.check.interval.ms=100";
-/// A segment is full when its index is: with these, after two batches.
-const TINY_SEGMENTS: [(&str, &str); 2] = [("segment.index.bytes", "8"), ("index.interval.bytes", "0")];
+/// A segment is full when an index is. These leave room for two entries of the time index, of which one is kept for the
+/// sealing: full after two batches.
+const TINY_SEGMENTS: [(&str, &str); 2] = [("segment.index.bytes", "24"), ("index.interval.bytes", "0")];
 
 const OFFSET_OUT_OF_RANGE: i16 = 1;
 const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;

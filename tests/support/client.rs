@@ -344,10 +344,18 @@ pub(crate) fn idempotent_batch(producer: (ProducerId, i16), base_sequence: i32, 
 }
 
 fn build(mut builder: BatchBuilder, values: &[Vec<u8>]) -> Vec<u8> {
+    // The present: what is old is deleted, and its producers are forgotten.
+    let timestamp_ms = now_ms();
     for value in values {
-        builder.add(TIMESTAMP_MS, None, Some(value));
+        builder.add(timestamp_ms, None, Some(value));
     }
     builder.build().expect("no compressor")
+}
+
+#[allow(clippy::disallowed_methods, reason = "the clock of a client")]
+fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    i64::try_from(since.as_millis()).expect("for a long time")
 }
 
 /// The records of the whole batches in a fetch's answer.
@@ -379,7 +387,5 @@ const DELETE_RECORDS_VERSION: i16 = 2;
 const DELETE_VERSION: i16 = 5;
 const METADATA_VERSION: i16 = 12;
 const INIT_PRODUCER_VERSION: i16 = 4;
-/// Any time of the past will do: 2023.
-const TIMESTAMP_MS: i64 = 1_700_000_000_000;
 /// Longer than any stall of a busy machine.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
