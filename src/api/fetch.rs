@@ -40,10 +40,10 @@ pub async fn handle(api: &Rc<Api>, context: &RequestContext, body: &[u8]) -> Out
         Ok(begun) => begun,
         Err(error) => return encode(api, context, error, SessionKind::Sessionless, &[], Vec::new()),
     };
-    let bytes_max = u32::try_from(request.max_bytes).unwrap_or(0).min(shard.options().fetch_bytes_max);
+    let bytes_max = i64::from(request.max_bytes).min(i64::from(shard.options().fetch_bytes_max));
     let limits = Limits {
         // Who wants more at least than at most gets what he may have.
-        bytes_min: u64::try_from(request.min_bytes).unwrap_or(0).min(u64::from(bytes_max)),
+        bytes_min: u64::try_from(request.min_bytes).unwrap_or(0).min(u64::try_from(bytes_max).unwrap_or(0)),
         bytes_max,
         wait_ms: u64::try_from(request.max_wait_ms).unwrap_or(0),
         read_committed: request.isolation_level == READ_COMMITTED,
@@ -54,7 +54,7 @@ pub async fn handle(api: &Rc<Api>, context: &RequestContext, body: &[u8]) -> Out
 
 struct Limits {
     bytes_min: u64,
-    bytes_max: u32,
+    bytes_max: i64,
     wait_ms: u64,
     read_committed: bool,
 }
@@ -101,9 +101,11 @@ async fn read_or_wait(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Li
     loop {
         let (found, partitions, remote) = read_all(shard, wanted, limits).await;
         let bytes: u64 = found.iter().map(Found::records_bytes).sum();
-        let is_final = |found: &Found| found.error != ErrorCode::None || found.diverging.is_some();
+        // What is missing ends no wait for the others, as in Kafka.
+        let is_final =
+            |found: &Found| (found.error != ErrorCode::None && !found.is_missing()) || found.diverging.is_some();
         if bytes >= limits.bytes_min
-            || wanted.is_empty()
+            || (partitions.is_empty() && remote.is_empty())
             || found.iter().any(is_final)
             || shard.is_stopping()
             || io.now() >= deadline
@@ -198,7 +200,12 @@ async fn read_all(
                     all.push(found);
                 }
             }
-            Place::Nowhere(found) => all.push(*found),
+            Place::Nowhere(found) => {
+                if !found.is_missing() {
+                    budget.take(&found);
+                }
+                all.push(*found);
+            }
         }
     }
     (all, partitions, remote)
@@ -232,7 +239,8 @@ fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Place {
     let Some(topic) = topic else { return nowhere(Found::missing(unknown)) };
     let ask = Ask {
         id: PartitionId { topic_id: topic.id, partition: wanted.partition },
-        current_leader_epoch: wanted.current_leader_epoch,
+        // Each negative epoch is none to Kafka's Fetch.
+        current_leader_epoch: wanted.current_leader_epoch.max(-1),
         fetch_offset: wanted.fetch_offset,
         last_fetched_epoch: wanted.last_fetched_epoch,
         bytes_max: wanted.bytes_max,
@@ -260,11 +268,15 @@ fn encode(
     // Only what the client has not been told, in the order of service.
     let told: Vec<usize> = {
         let mut sessions = api.sessions().borrow_mut();
-        // As Kafka: what is not there comes last.
-        let (missing, others): (Vec<usize>, Vec<usize>) = (0..found.len()).partition(|at| found[*at].is_missing());
-        others
+        // As Kafka: what is not there comes last, ids that are of no topic before partitions that no topic has.
+        let mut in_order: Vec<usize> = (0..found.len()).collect();
+        in_order.sort_by_key(|at| match found[*at].error {
+            ErrorCode::UnknownTopicId => 1,
+            ErrorCode::UnknownTopicOrPartition => 2,
+            _ => 0,
+        });
+        in_order
             .into_iter()
-            .chain(missing)
             .filter(|at| {
                 let (wanted, found) = (&wanted[*at], &found[*at]);
                 let telling = Telling {

@@ -75,7 +75,10 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
         })
         .collect();
     if request.include_topic_authorized_operations {
-        topics.iter_mut().for_each(|topic| topic.topic_authorized_operations = TOPIC_OPERATIONS);
+        // As Kafka: not where an id is of no topic.
+        for topic in topics.iter_mut().filter(|topic| topic.name.is_some()) {
+            topic.topic_authorized_operations = TOPIC_OPERATIONS;
+        }
     }
     let mut response = MetadataResponse {
         brokers,

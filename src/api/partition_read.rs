@@ -14,7 +14,7 @@ use crate::wire::error_code::ErrorCode;
 #[derive(Clone, Copy)]
 pub struct Budget {
     /// Bytes that are left.
-    pub left_bytes: u32,
+    pub left_bytes: i64,
     /// The first batch comes whole, however small the limits.
     pub whole_first_batch: bool,
 }
@@ -22,9 +22,10 @@ pub struct Budget {
 impl Budget {
     /// Counts what was found.
     pub fn take(&mut self, found: &Found) {
-        let bytes = u32::try_from(found.records_bytes()).unwrap_or(u32::MAX);
+        let bytes = i64::try_from(found.records_bytes()).unwrap_or(i64::MAX);
         self.whole_first_batch &= bytes == 0;
-        self.left_bytes = self.left_bytes.saturating_sub(bytes);
+        // A negative limit fails the first partition alone, as in Kafka.
+        self.left_bytes = self.left_bytes.saturating_sub(bytes).max(0);
     }
 }
 
@@ -119,10 +120,13 @@ pub async fn read_one(
         found.diverging = diverging;
         return found;
     }
-    let bytes_max = budget.left_bytes.min(u32::try_from(ask.bytes_max).unwrap_or(0));
+    let limit_bytes = budget.left_bytes.min(i64::from(ask.bytes_max));
+    let bytes_max = u32::try_from(limit_bytes).unwrap_or(0);
     match read::locate(shard, partition, Offset(ask.fetch_offset), bytes_max, budget.whole_first_batch).await {
-        // What Kafka makes of a negative limit.
-        Ok(_) if ask.bytes_max < 0 => return Found::error(ErrorCode::UnknownServerError),
+        // What Kafka makes of a negative limit, where there is something to read.
+        Ok(_) if limit_bytes < 0 && ask.fetch_offset < found.high_watermark => {
+            return Found::error(ErrorCode::UnknownServerError);
+        }
         Ok(records) => {
             // As Kafka: null also where there are records of which not even the first batch may be sent.
             let withheld = records.is_none() && bytes_max > 0 && ask.fetch_offset < found.high_watermark;

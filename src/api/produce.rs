@@ -10,9 +10,9 @@ use crate::api::error_map::{self, Refusal};
 use crate::api::forwarded_append::{self, ForwardedAppend, Landed, Until};
 use crate::api::reply::Outcome;
 use crate::record::batch_error::{BatchError, Invalidity};
-use crate::record::check::{CheckedBatch, DeepCheck, Progress, begins_transactional};
+use crate::record::check::{CheckedBatch, DeepCheck, Progress, begins_transactional, first_codec};
 use crate::record::compression::Compression;
-use crate::record::offset::{PartitionId, TopicId};
+use crate::record::offset::{PartitionId, ProducerId, TopicId};
 use crate::record::record_tally::AppendLimits;
 use crate::ring::buffer::Buffer;
 use crate::shard::append::{self, Appended};
@@ -229,18 +229,20 @@ async fn check(
         Place::Here(partition) => error_map::batch_error(&error).at(partition.log().borrow().offsets().log_start),
         Place::There { .. } => error_map::batch_error(&error),
     };
-    let mut check = match DeepCheck::begin(&records, &limits) {
-        Ok(check) => check,
-        Err(error) if is_seen_first(&error) => return Err(error_map::batch_error(&error)),
-        Err(error) => return acks_refusal.and(Err(refused(error))),
-    };
-    if check.compression() == Some(Compression::Zstd) && version < ZSTD_MIN {
+    let begun = DeepCheck::begin(&records, &limits);
+    if let Err(error) = &begun
+        && is_seen_first(error)
+    {
+        return Err(error_map::batch_error(error));
+    }
+    if version < ZSTD_MIN && first_codec(&records) == Some(Compression::Zstd) {
         return Err(Refusal::with_message(
             ErrorCode::UnsupportedCompressionType,
             format!("Produce requests with version {version} are not allowed to use ZStandard compression"),
         ));
     }
     acks_refusal?;
+    let mut check = begun.map_err(refused)?;
     let batch = loop {
         match check.step(&records, CHECK_BYTES_A_TURN).map_err(refused)? {
             Progress::Done(batch) => break batch,
@@ -257,6 +259,10 @@ async fn check(
     let Some(codec) = check.recompression() else {
         return Ok(Ready { place, records, batch, reserved: Vec::new(), refusal: None });
     };
+    if batch.producer_id != ProducerId::NONE && (batch.producer_epoch < 0 || batch.base_sequence < 0) {
+        // Kafka cannot write a batch of such a producer anew, though it takes one as it comes.
+        return Err(refused(BatchError::Undecodable));
+    }
     let wanted = Recompression {
         header: check.header(),
         checked: &batch,
@@ -268,7 +274,7 @@ async fn check(
         Ok(done) => {
             Ok(Ready { place, records: done.records, batch: done.checked, reserved: done.reserved, refusal: None })
         }
-        Err(RecompressionFailure::Batch(error)) => Err(error_map::batch_error(&error)),
+        Err(RecompressionFailure::Batch(error)) => Err(refused(error)),
         Err(failure @ RecompressionFailure::NoMemory) => {
             // Kafka has no word for it; this is one after which clients try again.
             let refusal = Refusal::with_message(ErrorCode::RequestTimedOut, failure.to_string());

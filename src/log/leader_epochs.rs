@@ -76,7 +76,8 @@ impl LeaderEpochs {
         leader_epoch: LeaderEpoch,
         log_end: Offset,
     ) -> Option<(LeaderEpoch, Offset)> {
-        if epoch < LeaderEpoch(0) || epoch > leader_epoch {
+        // Kafka takes other epochs below zero for ones before the first.
+        if epoch == LeaderEpoch::NONE || epoch > leader_epoch {
             return None;
         }
         if epoch == leader_epoch {

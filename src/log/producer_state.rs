@@ -143,6 +143,10 @@ impl ProducerStates {
             return Err(AppendError::InvalidProducerEpoch { producer_id, epoch, current });
         }
         let expected = if batch.producer_epoch > known.epoch {
+            if known.epoch == NO_EPOCH {
+                // As Kafka: nothing is expected of a producer whose epoch is not known.
+                return Ok(Sequence::Next);
+            }
             0
         } else {
             let last_sequence = sequence_after(batch.base_sequence, batch.last_offset_delta);
@@ -150,6 +154,9 @@ impl ProducerStates {
                 |kept: &&KeptBatch| kept.first_sequence == batch.base_sequence && kept.last_sequence == last_sequence;
             if let Some(kept) = known.batches().iter().find(same) {
                 return Ok(Sequence::Duplicate(*kept));
+            }
+            if known.epoch == NO_EPOCH {
+                return Ok(Sequence::Next);
             }
             match known.batches().last() {
                 Some(last) => sequence_after(last.last_sequence, 1),
@@ -305,6 +312,8 @@ fn sequence_before(sequence: i32, count: i32) -> i32 {
 
 /// Producers of a partition that are known, about 200 bytes each.
 pub const PRODUCERS_MAX: usize = 16_384;
+/// Kafka's NO_PRODUCER_EPOCH.
+const NO_EPOCH: i16 = -1;
 /// As many as an idempotent Java producer has in flight.
 pub const BATCHES_KEPT: usize = 5;
 /// Producers whose first batch found the disk full, 40 bytes each.

@@ -16,6 +16,8 @@ pub struct TimeLookup {
     target: TimestampMs,
     /// Records below it do not count: the log's start, or what was looked at already.
     from: Offset,
+    /// Records below the log's start count.
+    below_start: bool,
     bound: ReadBound,
     state: State,
 }
@@ -125,7 +127,14 @@ impl PartitionLog {
     /// Plans a search for the first record with a timestamp at or above `target` that a reader may see. -1 is below all:
     /// it finds the first record, with or without a timestamp.
     pub fn plan_time_lookup(&self, target: TimestampMs, bound: ReadBound) -> TimeLookup {
-        TimeLookup { target, from: self.offsets.local_log_start, bound, state: State::Choose }
+        let from = self.offsets.local_log_start;
+        TimeLookup { target, from, below_start: false, bound, state: State::Choose }
+    }
+
+    /// As [`plan_time_lookup`](Self::plan_time_lookup), also among records below the log's start whose segments are there:
+    /// Kafka's answer for the largest timestamp does not look at the start.
+    pub fn plan_max_time_lookup(&self, target: TimestampMs, bound: ReadBound) -> TimeLookup {
+        TimeLookup { target, from: Offset::ZERO, below_start: true, bound, state: State::Choose }
     }
 
     /// What `lookup` needs next. Asked twice without a feed, it answers the same.
@@ -186,7 +195,9 @@ impl PartitionLog {
 
     /// The first segment that has records from `lookup.from` on and whose largest timestamp reaches the target.
     fn choose(&self, lookup: &mut TimeLookup) -> State {
-        lookup.from = lookup.from.max(self.offsets.local_log_start);
+        if !lookup.below_start {
+            lookup.from = lookup.from.max(self.offsets.local_log_start);
+        }
         let (end, _) = self.bound(lookup.bound);
         let first = self.segments.partition_point(|segment| segment.base_offset() <= lookup.from).saturating_sub(1);
         let reaches = |segment: &Segment| {

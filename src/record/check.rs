@@ -279,6 +279,12 @@ pub fn begins_transactional(records: &[u8]) -> Result<bool, BatchError> {
     }
 }
 
+/// The codec of the first batch of a request's records; its checks come later.
+pub fn first_codec(records: &[u8]) -> Option<Compression> {
+    let len_bytes = whole_batch_len_bytes(records).ok().flatten()?;
+    parse_header(&records[..len_bytes]).ok()?.attributes.compression()
+}
+
 /// As Kafka's reader of a buffer: `None` where no whole batch begins here (cut, or too short to tell).
 fn whole_batch_len_bytes(bytes: &[u8]) -> Result<Option<usize>, BatchError> {
     if bytes.len() < LEN_PREFIX_BYTES {

@@ -110,9 +110,14 @@ impl RecordTally {
         if record.keyless && self.compact && self.refused.is_none() {
             self.refused = Some(BatchError::Keyless { record_index: self.seen });
         }
-        if let Some((from_ms, to_ms)) = self.accepted_ms
-            && timestamp_ms != TimestampMs::NONE.0
-            && (timestamp_ms < from_ms || timestamp_ms > to_ms)
+        let has_bad_time = match self.accepted_ms {
+            Some((from_ms, to_ms)) if timestamp_ms != TimestampMs::NONE.0 => {
+                timestamp_ms < from_ms || timestamp_ms > to_ms
+            }
+            // To set the time of the append is the broker's.
+            _ => self.fixed_timestamp_ms.is_some(),
+        };
+        if has_bad_time
             // A bad timestamp is what Kafka reports where records were refused for several reasons.
             && !matches!(self.refused, Some(BatchError::Timestamp { .. }))
         {

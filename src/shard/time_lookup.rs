@@ -52,7 +52,7 @@ pub async fn earliest_of_max_timestamp(
     let (lookup, target) = {
         let log = partition.log().borrow();
         let target = log.max_timestamp(bound).map_or(TimestampMs::NONE, |(target, _)| target);
-        (log.plan_time_lookup(target, bound), target)
+        (log.plan_max_time_lookup(target, bound), target)
     };
     run(shard, partition, lookup, target).await
 }

@@ -11,7 +11,6 @@ class Allowed:
 
 ALLOWED = [
     Allowed("Produce", r"RecordErrors\.length$", "Kafka lists every record of a batch with a bad time; the first is named here, so that an answer does not grow with its batch"),
-    Allowed("Produce .*time", r"RecordErrors\[\]", "the same"),
     Allowed("DescribeConfigs|CreateTopics", r"Configs\[min\.insync\.replicas\]", "KRaft makes it a dynamic setting of the cluster when eligible leader replicas are on; here it is a default"),
     Allowed("DescribeConfigs", r"Configs\[flush\.ms\]\.Synonyms", "Kafka's broker setting has no value by default, and so no synonym"),
 ]

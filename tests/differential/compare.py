@@ -80,6 +80,8 @@ def struct_of(body, api, names, kinds, topic):
             out[name] = names.get(value, "zero" if value.int == 0 else "another")
         elif name == "Records":
             out[name] = batches_of(value, kinds.get(topic))
+        elif name == "Timestamp" and kinds.get(topic) == "stamped":
+            out[name] = NORMALISED["LogAppendTimeMs"](value)
         elif name in NORMALISED and value is not None:
             out[name] = NORMALISED[name](value)
         elif name in NORMALISED:

@@ -31,6 +31,16 @@ class Side:
             self.kept = Connection(self.address, timeout_s=20.0)
         return self.kept
 
+    def wait_for_producer_ids(self, limit_s=60):
+        """Kafka's broker answers COORDINATOR_LOAD_IN_PROGRESS until it has a block of ids from its controller."""
+        until = time.monotonic() + limit_s
+        body = {"TransactionalId": None, "TransactionTimeoutMs": 60000, "ProducerId": -1, "ProducerEpoch": -1}
+        with self.cluster.connect() as connection:
+            while connection.call("InitProducerId", 4, body)["ErrorCode"] != 0:
+                if time.monotonic() > until:
+                    raise SystemExit(f"{self.name} gives no producer ids within {limit_s} s")
+                time.sleep(0.1)
+
     def hang_up(self):
         if self.kept is not None:
             self.kept.socket.close()
@@ -74,6 +84,8 @@ class Side:
 class Pair:
     def __init__(self, kafka, alluvium):
         self.kafka, self.alluvium = Side("kafka", kafka), Side("alluvium", alluvium)
+        for side in (self.kafka, self.alluvium):
+            side.wait_for_producer_ids()
         self.sides = (self.kafka, self.alluvium)
 
     def versions(self, api):
