@@ -1,7 +1,7 @@
 //! Compression of a batch's records, piece by piece, as the Java client writes each codec.
 //!
 //! Memory for one batch, besides its output: gzip 300 KiB, snappy and lz4 two blocks (32 and 64 KiB), zstd its window and
-//! tables, which [`ZSTD_WINDOW_LOG_MAX`] bounds at the levels where they would grow without a bound of use.
+//! tables, which `ZSTD_WINDOW_LOG_MAX` bounds at the levels where they would grow without a bound of use.
 
 use std::io::{self, Write};
 

@@ -43,7 +43,7 @@ pub fn bind_shared_port(address: SocketAddr, count: usize) -> Result<Vec<BoundPo
     (0..count).map(bind).collect::<io::Result<_>>().map_err(taken(address))
 }
 
-/// Binds with `bind`, and tries again for [`TAKEN_MS_MAX`] while a port is taken: the kernel gives the ports of a killed
+/// Binds with `bind`, and tries again for `TAKEN_MS_MAX` while a port is taken: the kernel gives the ports of a killed
 /// server back some milliseconds after the process is gone, when it has taken that one's rings down.
 ///
 /// # Errors

@@ -123,7 +123,7 @@ impl Shard {
         }
     }
 
-    /// The room of a data directory's disk, at most [`SPACE_AGE_MS_MAX`] old.
+    /// The room of a data directory's disk, at most `SPACE_AGE_MS_MAX` old.
     ///
     /// # Errors
     /// Where the disk does not say.
