@@ -44,7 +44,7 @@ pub enum Command {
 #[derive(Clone, Debug, Default, Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub struct ServeArgs {
-    /// Where the first core listens; core i listens on the port + i [default: 127.0.0.1:9092]
+    /// Where the first core listens; core i listens on the port + i (see --listen-mode) [default: 127.0.0.1:9092]
     #[arg(long, value_name = "HOST:PORT")]
     pub listen: Option<Address>,
     /// What clients are told to connect to; core i is told with the port + i [default: as --listen]

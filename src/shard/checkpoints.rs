@@ -92,7 +92,7 @@ pub async fn write_all(shard: &Rc<Shard>) {
 /// Writes the log start offsets of all directories that have any: those that came from Kafka's checkpoint, or from
 /// another core's, are this core's to keep from here on.
 pub async fn keep_log_starts(shard: &Rc<Shard>) {
-    for dir in &shard.options().data_dirs {
+    for dir in shard.options().data_dirs.iter().filter(|dir| !shard.directory_has_failed(&dir.path)) {
         let _turn = shard.checkpoints_turn().turn(shard.io()).await;
         let is_new = log_starts(shard, &dir.path).0.is_empty();
         if is_new && shard.io().open(&log_starts_path(shard, &dir.path), OpenHow::Read).await.is_err() {
@@ -100,6 +100,9 @@ pub async fn keep_log_starts(shard: &Rc<Shard>) {
         }
         if let Err(error) = write_log_starts(shard, &dir.path).await {
             error!(dir = %dir.path.display(), %error, "the log start offsets could not be written; after a crash deleted records may be there again");
+            if blames_directory(&error) {
+                shard.fail_directory(&dir.path, "the log start offsets could not be written", &error);
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use crate::log::layout::{self, DELETED_SUFFIX};
 use crate::log::plan::SegmentId;
@@ -144,9 +144,7 @@ async fn doom(shard: &Rc<Shard>, partition: &Rc<Partition>, segment: SegmentId) 
 
 async fn sync_folder(shard: &Rc<Shard>, partition: &Rc<Partition>) -> bool {
     let Err(error) = shard.io().sync_dir(partition.folder()).await else { return true };
-    error!(topic = partition.topic(), partition = partition.id().partition, %error, folder = %partition.folder().display(),
-        "the folder of a partition could not be synced, the partition is offline; check the disk and restart the server");
-    partition.take_offline(shard.io(), "a sync of its folder failed");
+    shard.fail_partition(partition, "a sync of its folder failed", &error);
     false
 }
 
