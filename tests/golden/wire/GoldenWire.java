@@ -86,7 +86,7 @@ public class GoldenWire {
     }
 
     private static void messages(String name, PrintStream out) throws Exception {
-        Class<?> type = Class.forName("org.apache.kafka.common.message." + name + "Data");
+        Class<?> type = type(name);
         ApiMessage any = (ApiMessage) type.getDeclaredConstructor().newInstance();
         for (short version = any.lowestSupportedVersion(); version <= any.highestSupportedVersion(); version++) {
             Set<String> lines = new LinkedHashSet<>();
@@ -96,6 +96,23 @@ public class GoldenWire {
             }
             lines.forEach(out::println);
         }
+    }
+
+    private static Class<?> type(String name) throws ClassNotFoundException {
+        String[] places = {
+            "org.apache.kafka.common.message." + name + "Data",
+            "org.apache.kafka.common.message." + name,
+            "org.apache.kafka.coordinator.group.generated." + name,
+            "org.apache.kafka.coordinator.transaction.generated." + name,
+        };
+        for (String place : places) {
+            try {
+                return Class.forName(place);
+            } catch (ClassNotFoundException next) {
+                // The next place.
+            }
+        }
+        throw new ClassNotFoundException(name);
     }
 
     private static byte[] write(Message message, short version) {

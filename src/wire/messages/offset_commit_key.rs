@@ -1,0 +1,50 @@
+//! Kafka's offset commit key, versions 0.
+//!
+//! Written by `scripts/generate-wire` from Kafka's descriptor; do not edit.
+
+use crate::wire::reader::{DecodeError, Reader};
+use crate::wire::writer::{self, EncodeError};
+
+/// Kafka's offset commit key, versions 0.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OffsetCommitKey<'a> {
+    /// The consumer group id.
+    pub group: &'a str,
+    /// The topic name.
+    pub topic: &'a str,
+    /// The topic partition index.
+    pub partition: i32,
+}
+
+impl<'a> OffsetCommitKey<'a> {
+    /// What its record's key begins with.
+    pub const API_KEY: i16 = 1;
+    /// The first version there is.
+    pub const VERSION_MIN: i16 = 0;
+    /// The last version there is.
+    pub const VERSION_MAX: i16 = 0;
+
+    /// Reads the message; bytes after it are the caller's to judge (Kafka ignores them).
+    pub fn decode(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
+        if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
+            return Err(DecodeError::UnsupportedVersion { message: "OffsetCommitKey", version });
+        }
+        let message = Self {
+            group: reader.string("group", false)?,
+            topic: reader.string("topic", false)?,
+            partition: reader.int32("partition")?,
+        };
+        Ok(message)
+    }
+
+    /// Appends the message to `out`; after an error the caller cuts off what was written.
+    pub fn encode(&self, out: &mut Vec<u8>, version: i16) -> Result<(), EncodeError> {
+        if !(Self::VERSION_MIN..=Self::VERSION_MAX).contains(&version) {
+            return Err(EncodeError::UnsupportedVersion { message: "OffsetCommitKey", version });
+        }
+        writer::string(out, "group", self.group, false)?;
+        writer::string(out, "topic", self.topic, false)?;
+        writer::int32(out, self.partition);
+        Ok(())
+    }
+}
