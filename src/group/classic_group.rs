@@ -382,10 +382,11 @@ impl ClassicGroup {
         }
     }
 
-    /// Has a member wait for the others; an earlier request of it is not answered any more.
-    pub fn await_join(&mut self, member_id: &str, ticket: Ticket) {
-        if let Some(member) = self.members.get_mut(member_id) {
-            member.awaiting_join = Some(ticket);
+    /// Has a member wait for the others; an earlier request of it, on a connection that it has given up, is sent away.
+    pub fn await_join(&mut self, member_id: &str, ticket: Ticket, effects: &mut Effects<GroupReply>) {
+        let Some(member) = self.members.get_mut(member_id) else { return };
+        if let Some(earlier) = member.awaiting_join.replace(ticket) {
+            effects.reply(earlier, Joined::refused(member_id, ErrorCode::RebalanceInProgress));
         }
     }
 }

@@ -119,12 +119,12 @@ impl ClassicGroup {
     }
 
     fn update_member(&mut self, ticket: Ticket, join: Join, reason: &'static str, turn: &mut Turn<'_>) {
-        self.take_over(ticket, &join.member_id.clone(), join);
+        self.take_over(ticket, &join.member_id.clone(), join, turn);
         self.rebalance_or_complete(reason, turn);
     }
 
-    fn take_over(&mut self, ticket: Ticket, member_id: &str, join: Join) {
-        self.await_join(member_id, ticket);
+    fn take_over(&mut self, ticket: Ticket, member_id: &str, join: Join, turn: &mut Turn<'_>) {
+        self.await_join(member_id, ticket, turn.effects);
         if let Some(member) = self.member_mut(member_id) {
             member.protocols = join.protocols;
             member.session_timeout_ms = join.session_timeout_ms;
@@ -139,7 +139,7 @@ impl ClassicGroup {
         turn.forget_member(&self.id, &old_id);
         self.replace_static(&old_id, new_id.clone(), turn.effects);
         let supports_skipping = join.supports_skipping_assignment;
-        self.take_over(ticket, &new_id, join);
+        self.take_over(ticket, &new_id, join, turn);
         let session_timeout_ms = self.member(&new_id).map_or(0, |member| u64::from(member.session_timeout_ms));
         turn.expect_member(&self.id, &new_id, session_timeout_ms);
         match self.state() {

@@ -16,6 +16,8 @@ pub mod listing;
 pub mod offsets;
 pub mod rebalance;
 pub mod records;
+#[cfg(test)]
+mod rehearsal;
 pub mod reply;
 pub mod request;
 pub mod stored_offsets;

@@ -230,7 +230,82 @@ fn classic_key(group_id: &str) -> Result<Vec<u8>, EncodeError> {
 /// The first version of offset keys, which had another number; the same otherwise.
 const LEGACY_OFFSET_COMMIT: i16 = 0;
 /// The versions that Kafka 4.4 writes.
-const OFFSET_VERSION: i16 = 3;
+const OFFSET_VERSION: i16 = 4;
 const GROUP_VERSION: i16 = 3;
 const NO_TIMESTAMP: i64 = -1;
 const NOT_SAID: i32 = -1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::record_reader::{check_crc, read_records};
+
+    /// Segments of `__consumer_offsets` that a real Kafka 4.4.0 wrote for the prober's cases: a group's life with commits in
+    /// every version of the request, and a static member that came back.
+    const GOLDEN: [(&str, &[u8]); 2] = [
+        ("classic", include_bytes!("../../tests/golden/groups/classic.log")),
+        ("static", include_bytes!("../../tests/golden/groups/static.log")),
+    ];
+
+    #[test]
+    fn kafkas_records_are_understood_and_would_be_written_the_same() {
+        for (name, mut segment) in GOLDEN {
+            let mut kinds = [0; 2];
+            while !segment.is_empty() {
+                let header = check_crc(segment).expect("Kafka's CRC");
+                let (batch, rest) = segment.split_at(header.len_bytes as usize);
+                segment = rest;
+                read_records(batch, usize::MAX, |record| {
+                    let key = record.key.expect("coordinators' records have keys");
+                    let again = match decode(key, record.value).unwrap_or_else(|error| panic!("{name}: {error}")) {
+                        GroupRecord::Offset { group_id, topic, partition, value } => {
+                            kinds[0] += 1;
+                            match value {
+                                Some(value) => offset(&group_id, &topic, partition, &value),
+                                None => offset_tombstone(&group_id, &topic, partition),
+                            }
+                        }
+                        GroupRecord::Classic { group_id, value } => {
+                            kinds[1] += 1;
+                            match value {
+                                Some(group) => classic(&group),
+                                None => classic_tombstone(&group_id),
+                            }
+                        }
+                    };
+                    let again = again.expect("what was read can be written");
+                    assert_eq!((again.key.as_slice(), again.value.as_deref()), (key, record.value), "{name}");
+                })
+                .expect("whole batches");
+            }
+            assert!(kinds[1] >= 3, "{name}: {kinds:?}");
+        }
+    }
+
+    #[test]
+    fn damage_is_an_error_and_a_newer_type_is_told_apart() {
+        let stored = StoredOffset {
+            offset: 5,
+            leader_epoch: 1,
+            metadata: "m".into(),
+            committed_ms: 7,
+            expires_ms: Some(9),
+            topic_id: [0; 16],
+        };
+        let record = offset("g", "t", 3, &stored).expect("short names");
+        match decode(&record.key, record.value.as_deref()) {
+            Ok(GroupRecord::Offset { value: Some(value), .. }) => {
+                assert_eq!(value, StoredOffset { leader_epoch: -1, ..stored }, "version 1 has no leader epoch");
+            }
+            other => panic!("{other:?}"),
+        }
+        for cut in 0..record.key.len() {
+            assert!(decode(&record.key[..cut], record.value.as_deref()).is_err(), "key cut at {cut}");
+        }
+        let value = record.value.expect("an offset");
+        for cut in 0..value.len() {
+            assert!(decode(&record.key, Some(&value[..cut])).is_err(), "value cut at {cut}");
+        }
+        assert!(matches!(decode(&[0, 99, 1], None), Err(ReplayError::UnknownType(99))));
+    }
+}

@@ -26,8 +26,9 @@ impl ClassicGroup {
                 turn.effects.reply(ticket, Synced::refused(ErrorCode::RebalanceInProgress));
             }
             ClassicState::CompletingRebalance => {
-                if let Some(member) = self.member_mut(member_id) {
-                    member.awaiting_sync = Some(ticket);
+                let earlier = self.member_mut(member_id).and_then(|member| member.awaiting_sync.replace(ticket));
+                if let Some(earlier) = earlier {
+                    turn.effects.reply(earlier, Synced::refused(ErrorCode::RebalanceInProgress));
                 }
                 if self.is_leader(member_id) {
                     self.assign(sync.assignments, turn);
