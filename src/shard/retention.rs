@@ -111,16 +111,17 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
     for (segment, _) in &removal.segments {
         if shard.is_stopping() {
             // The next start removes what is below the log start; a stop does not wait for five hundred renames.
-            break;
+            return partition.note_files_below();
         }
         if let Err(error) = doom(shard, partition, *segment).await {
+            partition.note_files_below();
             return warn!(topic, partition = index, segment = %segment, %error, "a segment's files could not be renamed; the next start removes them");
         }
         if is_known.is_err() && !sync_folder(shard, partition).await {
-            return;
+            return partition.note_files_below();
         }
     }
-    if sync_folder(shard, partition).await && !shard.is_stopping() {
+    if sync_folder(shard, partition).await {
         partition.set_first_base_on_disk(removal.next_base);
     }
 }
