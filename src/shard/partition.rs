@@ -172,6 +172,11 @@ impl Partition {
         }
     }
 
+    /// Whether [`note_files_below`](Self::note_files_below) was called.
+    pub(in crate::shard) fn has_files_below(&self) -> bool {
+        self.has_files_below.get()
+    }
+
     /// Files of deleted segments have kept their names: until the next start the checkpoint alone says that they do not
     /// count. Without it a start would take what stands behind the hole for the rest of a torn tail.
     pub(in crate::shard) fn note_files_below(&self) {

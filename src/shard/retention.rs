@@ -104,6 +104,10 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
     }
     let is_known = checkpoints::make_log_start_durable(shard, partition).await;
     if let Err(error) = &is_known {
+        if partition.has_files_below() {
+            // A hole behind those would look like a torn tail, and cost what follows.
+            return warn!(topic, partition = index, %error, "the log start offset could not be written, and files of earlier segments are left: those deleted now keep their files until the next start");
+        }
         // A full disk, perhaps, and these files are what fills it: they go, oldest first and each durably, so that a crash
         // leaves no hole.
         warn!(topic, partition = index, %error, "the log start offset could not be written; segments are deleted one by one");
