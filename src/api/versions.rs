@@ -35,6 +35,8 @@ pub const SERVED: &[ServedRange] = &[
     served(ApiKey::DeleteGroups, 0, 3),
     served(ApiKey::OffsetDelete, 0, 0),
     served(ApiKey::DescribeCluster, 0, 2),
+    served(ApiKey::ConsumerGroupHeartbeat, 0, 1),
+    served(ApiKey::ConsumerGroupDescribe, 0, 1),
 ];
 
 const fn served(key: ApiKey, min: i16, max: i16) -> ServedRange {

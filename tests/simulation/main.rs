@@ -23,6 +23,7 @@ mod client;
 mod deletion;
 mod directories;
 mod ledger;
+mod member;
 mod oracle;
 mod producer;
 mod scenario;
