@@ -172,6 +172,11 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
         other => other,
     };
     match recovered {
+        Ok(_) if shard.directory_has_failed(&dir.path) => {
+            // Meanwhile; its others were taken offline.
+            shard.note_open_failed(id, OpenFailure::UntilRestart);
+            None
+        }
         Ok(mut recovered) => {
             let report = std::mem::take(&mut recovered.report);
             let recovery_point = recovered.log_end;
