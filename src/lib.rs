@@ -3,6 +3,7 @@
 pub mod api;
 pub mod cli;
 pub mod control;
+pub mod group;
 pub mod log;
 pub mod record;
 pub mod ring;

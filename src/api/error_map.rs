@@ -4,6 +4,7 @@ use crate::log::error::{AppendError, ReadError};
 use crate::record::batch_error::{BatchError, Invalidity};
 use crate::record::offset::{LeaderEpoch, Offset};
 use crate::shard::error::{AppendFailure, DeleteFailure, ReadFailure};
+use crate::shard::machine::CoordinatorFailure;
 use crate::wire::error_code::ErrorCode;
 
 /// Why a partition of a request is refused, as the client is told.
@@ -91,6 +92,15 @@ fn append_error(error: &AppendError) -> ErrorCode {
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
         AppendError::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
         AppendError::Truncating | AppendError::NoOffsetsLeft => ErrorCode::KafkaStorageError,
+    }
+}
+
+/// A coordinator that did not answer.
+pub fn coordinator_failure(failure: CoordinatorFailure) -> ErrorCode {
+    match failure {
+        CoordinatorFailure::Loading => ErrorCode::CoordinatorLoadInProgress,
+        CoordinatorFailure::NotHere => ErrorCode::NotCoordinator,
+        CoordinatorFailure::NotAvailable => ErrorCode::CoordinatorNotAvailable,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::api::context::{Api, ConnectionState, RequestContext};
 use crate::api::error_map::{self, Refusal};
 use crate::api::forwarded_append::{self, ForwardedAppend, Landed, Until};
 use crate::api::reply::Outcome;
+use crate::control::internal_topics::is_internal;
 use crate::record::batch_error::{BatchError, Invalidity};
 use crate::record::check::{CheckedBatch, DeepCheck, Progress, begins_transactional, first_codec};
 use crate::record::compression::Compression;
@@ -79,7 +80,7 @@ pub async fn handle(
             let records = wanted.records.clone().map(|range| cut(&mut body, &mut cut_to, range));
             checked.push(match &refused_whole {
                 Some(refusal) => Err(refusal.clone()),
-                None => check(shard, name, wanted.index, records, &request, context.api_version).await,
+                None => check(shard, name, wanted.index, records, &request, context).await,
             });
         }
     }
@@ -197,14 +198,20 @@ async fn check(
     index: i32,
     records: Option<Buffer>,
     request: &ProduceFrame,
-    version: i16,
+    context: &RequestContext,
 ) -> Result<Ready, Refusal> {
+    // Kept of the client's name only where it is this one.
+    let (version, may_write_internal) = (context.api_version, context.client_id.is_some());
     let snapshot = shard.snapshot();
     let found = match topic {
         TopicName::Name(name) => snapshot.topic(name).ok_or(ErrorCode::UnknownTopicOrPartition),
         TopicName::Id(id) => snapshot.topic_by_id(TopicId(*id)).ok_or(ErrorCode::UnknownTopicId),
     };
     let topic = found.map_err(Refusal::new)?;
+    if is_internal(&topic.name) && !may_write_internal {
+        let message = format!("Cannot append to internal topic {}", topic.name);
+        return Err(Refusal::with_message(ErrorCode::InvalidTopicException, message));
+    }
     let id = PartitionId { topic_id: topic.id, partition: index };
     let acks_refusal = match request.acks {
         -1..=1 => Ok(()),
