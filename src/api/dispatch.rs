@@ -6,7 +6,7 @@ use crate::api::context::{Api, ConnectionState, RequestContext};
 use crate::api::reply::Outcome;
 use crate::api::{
     cluster, configs, coordinator, delete_records, epoch_ends, fetch, list_offsets, log_dirs, metadata, produce,
-    producer_id, topics, versions,
+    producer_id, producers, topics, txn_markers, versions,
 };
 use crate::ring::buffer::Buffer;
 use crate::wire::api_keys::ApiKey;
@@ -108,6 +108,8 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
         ApiKey::DeleteTopics => topics::delete(api.shard(), &context, &body).await,
         ApiKey::DeleteRecords => delete_records::handle(api.shard(), &context, &body).await,
         ApiKey::InitProducerId => producer_id::handle(api.shard(), &context, &body).await,
+        ApiKey::WriteTxnMarkers => txn_markers::handle(api.shard(), &context, &body).await,
+        ApiKey::DescribeProducers => producers::handle(api.shard(), &context, &body).await,
         ApiKey::OffsetForLeaderEpoch => epoch_ends::handle(api.shard(), &context, &body).await,
         ApiKey::DescribeLogDirs => log_dirs::handle(api.shard(), &context, &body).await,
         ApiKey::DescribeConfigs => configs::describe(api.shard(), &context, &body),

@@ -4,6 +4,7 @@ use crate::log::error::{AppendError, ReadError};
 use crate::record::batch_error::{BatchError, Invalidity};
 use crate::record::offset::{LeaderEpoch, Offset};
 use crate::shard::error::{AppendFailure, DeleteFailure, ReadFailure};
+use crate::shard::markers::MarkerFailure;
 use crate::wire::error_code::ErrorCode;
 
 /// Why a partition of a request is refused, as the client is told.
@@ -90,7 +91,19 @@ fn append_error(error: &AppendError) -> ErrorCode {
         AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
         AppendError::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
+        AppendError::InTransaction { .. } => ErrorCode::InvalidTxnState,
+        AppendError::CoordinatorFenced { .. } => ErrorCode::TransactionCoordinatorFenced,
         AppendError::Truncating | AppendError::NoOffsetsLeft => ErrorCode::KafkaStorageError,
+    }
+}
+
+/// A marker that was not written.
+pub fn marker_failure(failure: &MarkerFailure) -> ErrorCode {
+    match failure {
+        MarkerFailure::Append(failure) => append_failure(failure).error,
+        MarkerFailure::NotLeader => ErrorCode::NotLeaderOrFollower,
+        MarkerFailure::Offline => ErrorCode::KafkaStorageError,
+        MarkerFailure::Unknown => ErrorCode::UnknownTopicOrPartition,
     }
 }
 

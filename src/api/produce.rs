@@ -249,12 +249,6 @@ async fn check(
             Progress::More => shard.io().yield_now().await,
         }
     };
-    if batch.is_transactional() {
-        return Err(Refusal::with_message(
-            ErrorCode::InvalidTxnState,
-            "Transactions are not served by this version of the server.".to_owned(),
-        ));
-    }
     records.truncate(batch.len_bytes as usize);
     let Some(codec) = check.recompression() else {
         return Ok(Ready { place, records, batch, reserved: Vec::new(), refusal: None });

@@ -22,9 +22,11 @@ pub const SERVED: &[ServedRange] = &[
     served(ApiKey::DeleteRecords, 0, 2),
     served(ApiKey::InitProducerId, 0, 5),
     served(ApiKey::OffsetForLeaderEpoch, 2, 4),
+    served(ApiKey::WriteTxnMarkers, 1, 2),
     served(ApiKey::DescribeConfigs, 1, 4),
     served(ApiKey::DescribeLogDirs, 1, 5),
     served(ApiKey::DescribeCluster, 0, 2),
+    served(ApiKey::DescribeProducers, 0, 0),
 ];
 
 const fn served(key: ApiKey, min: i16, max: i16) -> ServedRange {

@@ -17,6 +17,7 @@ pub mod files;
 pub mod forward;
 pub mod hosting;
 pub mod lane;
+pub mod markers;
 pub mod memory;
 pub mod message;
 pub mod opening;
