@@ -1,8 +1,9 @@
 //! The producers of a partition that is opened: the latest good snapshot, and a replay of what came after.
 //!
 //! A snapshot at an offset says what the batches below it say, so any that passes its checksum and does not lie beyond the
-//! log's end is as good as the log. None is ever synced: where a crash took or tore one, an older one or the log itself
-//! says the same. Without any, the whole log is replayed: its headers only, from batch to batch.
+//! log's end is as good as the log. One is synced before segments or earlier ones go that say the same; else, where a crash
+//! took or tore one, an older one or the log itself does. Without any, the whole log is replayed: its headers only, from
+//! batch to batch.
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use crate::log::producer_snapshots::stale;
 use crate::log::producer_state::{ProducerState, ProducerStates};
 use crate::log::recovery::RecoveryOptions;
 use crate::log::segment::Segment;
-use crate::log::segment_files::{at_path, remove_producer_snapshot};
+use crate::log::segment_files::{at_path, remove_producer_snapshot, sync_producer_snapshot};
 use crate::log::transaction_index::AbortedTransaction;
 use crate::log::transactions::Transactions;
 use crate::record::batch::{BatchHeader, HEADER_BYTES, parse_header};
@@ -85,7 +86,12 @@ impl ProducerRecovery<'_> {
         }
         producers.snapshots = found.iter().map(|(offset, _)| *offset).collect();
         let is_segment = |id: SegmentId| self.segments.binary_search_by_key(&id, Segment::id).is_ok();
-        for offset in stale(&producers.snapshots, is_segment) {
+        let stale = stale(&producers.snapshots, is_segment);
+        if let Some(newest) = producers.snapshots.last().filter(|_| !stale.is_empty()) {
+            // Those that go may be all that a power cut would have left of deleted segments.
+            sync_producer_snapshot(self.io, self.folder, *newest).await?;
+        }
+        for offset in stale {
             remove_producer_snapshot(self.io, self.folder, offset).await?;
             producers.snapshots.retain(|kept| *kept != offset);
         }
@@ -97,6 +103,12 @@ impl ProducerRecovery<'_> {
             }
         }
         producers.open_transactions = transactions.into_open();
+        if let Some((offset, len_bytes)) = found.last().filter(|_| usable == 0).copied()
+            && let Some(later) = self.load(offset, len_bytes).await?
+        {
+            // Those that wrote to deleted segments alone: no batch here tells of them.
+            producers.states.add_unknown(later);
+        }
         let has_removed = producers.snapshots.len() < found_count;
         Ok((producers, has_removed))
     }

@@ -307,6 +307,13 @@ impl ProducerStates {
         states
     }
 
+    /// Takes over the producers of `others` that are not known.
+    pub(in crate::log) fn add_unknown(&mut self, others: Self) {
+        for (id, state) in others.producers {
+            self.producers.entry(id).or_insert(state);
+        }
+    }
+
     /// Entries of one producer come oldest batch first; only those of one epoch belong together.
     fn load(&mut self, entry: &SnapshotEntry) {
         let state = self.producers.entry(entry.producer_id).or_insert_with(|| ProducerState::new(entry.epoch));
