@@ -35,6 +35,12 @@ pub enum AppendError {
         /// Who wrote it.
         producer_id: ProducerId,
     },
+    /// The transaction has ended since the coordinator was asked for it: INVALID_TXN_STATE (48).
+    #[error("producer {producer_id}: the batch is not part of an ongoing transaction")]
+    NotInTransaction {
+        /// Who wrote it.
+        producer_id: ProducerId,
+    },
     /// A marker of a coordinator that another one has followed: TRANSACTION_COORDINATOR_FENCED (52).
     #[error("producer {producer_id}: coordinator epoch {epoch}, the partition knows {current}")]
     CoordinatorFenced {

@@ -32,6 +32,8 @@ pub struct ProducerState {
     pub coordinator_epoch: i32,
     /// First offset of the transaction that it has open here; -1 where none is.
     pub transaction_first_offset: Offset,
+    /// Markers of this producer since it is known.
+    pub marker_count: u32,
     /// Its latest batches of that epoch, oldest first, all others [`KeptBatch::NONE`].
     batches: [KeptBatch; BATCHES_KEPT],
     batch_count: u8,
@@ -74,6 +76,7 @@ impl ProducerState {
             last_timestamp: TimestampMs::NONE,
             coordinator_epoch: -1,
             transaction_first_offset: Offset::NONE,
+            marker_count: 0,
             batches: [KeptBatch::NONE; BATCHES_KEPT],
             batch_count: 0,
         }
@@ -200,6 +203,14 @@ impl ProducerStates {
         {
             return Err(AppendError::InTransaction { producer_id });
         }
+        if sequence == Sequence::Next
+            && let Some(markers) = batch.verification
+        {
+            let is_open = known.is_some_and(|known| known.has_transaction() && known.epoch == batch.producer_epoch);
+            if !is_open && known.map_or(0, |known| known.marker_count) != markers {
+                return Err(AppendError::NotInTransaction { producer_id });
+            }
+        }
         Ok(sequence)
     }
 
@@ -274,6 +285,7 @@ impl ProducerStates {
             });
             state.transaction_first_offset = Offset::NONE;
             state.coordinator_epoch = marker.coordinator_epoch;
+            state.marker_count = state.marker_count.wrapping_add(1);
             state.last_timestamp = timestamp;
             return Some(ProducerUndo { producer_id, before, change });
         }

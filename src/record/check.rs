@@ -41,6 +41,9 @@ pub struct CheckedBatch {
     pub leader_epoch: LeaderEpoch,
     /// What a control batch says; no client's batch is one.
     pub marker: Option<EndMarker>,
+    /// Set where the first batch of a transaction must have been verified: how many markers of its producer the partition
+    /// had when the coordinator was asked.
+    pub verification: Option<u32>,
 }
 
 impl CheckedBatch {
@@ -59,6 +62,7 @@ impl CheckedBatch {
             base_sequence: header.base_sequence,
             leader_epoch: header.leader_epoch,
             marker: None,
+            verification: None,
         }
     }
 

@@ -7,6 +7,7 @@ pub mod check;
 pub mod compression;
 pub mod compressor;
 pub mod control;
+pub mod coordination;
 pub mod decompress;
 pub mod offset;
 pub mod recompress;

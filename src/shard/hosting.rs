@@ -24,6 +24,7 @@ use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
 use crate::shard::checkpoints;
+use crate::shard::coordinators;
 use crate::shard::core::{OpenFailure, Shard};
 use crate::shard::directories::is_disk_failure;
 use crate::shard::durability::sync_from_recovery_point;
@@ -88,11 +89,15 @@ async fn take_in_turn(shard: &Rc<Shard>, snapshot: Snapshot) {
     for partition in shard.partitions() {
         apply_configs(shard, &snapshot, &partition);
     }
+    let before = shard.snapshot();
     shard.set_snapshot(snapshot.clone());
-    for partition in gone {
-        let deleted = snapshot.topic_by_id(partition.id().topic_id).is_none();
+    for partition in &gone {
         let _ = shard.unhost(partition.id());
         partition.take_offline(shard.io(), "it is no longer on this core");
+    }
+    coordinators::follow(shard, &before, &snapshot);
+    for partition in gone {
+        let deleted = snapshot.topic_by_id(partition.id().topic_id).is_none();
         if deleted {
             remove(shard, &partition).await;
         }

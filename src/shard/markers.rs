@@ -71,5 +71,6 @@ pub async fn end_here(shard: &Rc<Shard>, id: PartitionId, ending: Ending) -> Res
     let started = append::start(shard, &partition, Buffer::from_vec(batch), &checked).await;
     let appended = started.map_err(MarkerFailure::Append)?;
     poll_fn(|_| appended.poll_durable(io)).await.map_err(MarkerFailure::Append)?;
+    shard.transaction_ended(id, ending.producer_id, ending.marker.is_commit);
     Ok(appended.base_offset)
 }
