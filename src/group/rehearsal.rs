@@ -150,7 +150,8 @@ impl Stage {
         let mut tickets = Vec::new();
         for id in ids.iter().rev() {
             let is_leader = *id == ids[0];
-            tickets.push((id, self.ask(sync(id, generation, if is_leader { assignments.clone() } else { Vec::new() }))));
+            tickets
+                .push((id, self.ask(sync(id, generation, if is_leader { assignments.clone() } else { Vec::new() }))));
         }
         for (id, ticket) in tickets {
             let synced = self.synced(ticket);
@@ -393,9 +394,13 @@ fn offsets_are_for_members_and_for_those_without_a_group() {
     assert_eq!(committed_code(long), ErrorCode::OffsetMetadataTooLarge);
     assert_eq!((stage.committed("t", 0), stage.committed("t", 1)), (5, -1));
     // What its members read may not be taken back.
-    let delete = |topic: &str| GroupRequest::DeleteOffsets { group_id: "g".into(), topics: vec![(topic.into(), vec![0])] };
+    let delete =
+        |topic: &str| GroupRequest::DeleteOffsets { group_id: "g".into(), topics: vec![(topic.into(), vec![0])] };
     assert_eq!(committed_code(stage.answer(delete("t"))), ErrorCode::GroupSubscribedToTopic);
-    assert_eq!(stage.answer(GroupRequest::Delete { group_id: "g".into() }), GroupReply::Refused(ErrorCode::NonEmptyGroup));
+    assert_eq!(
+        stage.answer(GroupRequest::Delete { group_id: "g".into() }),
+        GroupReply::Refused(ErrorCode::NonEmptyGroup)
+    );
     let leaver = Leaver { member_id: ids[0].clone(), ..Leaver::default() };
     stage.answer(GroupRequest::Leave { group_id: "g".into(), members: vec![leaver] });
     assert_eq!(committed_code(stage.answer(delete("t"))), ErrorCode::None);
@@ -505,7 +510,8 @@ fn random_lives_keep_the_rules() {
                 }
                 if joined.error == ErrorCode::None {
                     generation = generation.max(joined.generation);
-                    let known = generations.entry(joined.generation).or_insert((joined.leader.clone(), BTreeSet::new()));
+                    let known =
+                        generations.entry(joined.generation).or_insert((joined.leader.clone(), BTreeSet::new()));
                     assert_eq!(known.0, joined.leader, "seed {seed}: two leaders of generation {}", joined.generation);
                     if joined.member_id == joined.leader {
                         known.1 = joined.members.iter().map(|member| member.member_id.clone()).collect();

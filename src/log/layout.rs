@@ -149,6 +149,11 @@ pub fn time_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
     file_path(folder, segment, "timeindex")
 }
 
+/// The aborted transactions of a segment.
+pub fn transaction_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
+    file_path(folder, segment, "txnindex")
+}
+
 fn file_path(folder: &Path, segment: SegmentId, extension: &str) -> PathBuf {
     folder.join(format!("{:020}.{extension}", segment.0.0))
 }

@@ -34,6 +34,7 @@ use crate::shard::options::{DataDir, ShardOptions};
 use crate::shard::partition::Partition;
 use crate::shard::recompression::RecompressionSlots;
 use crate::shard::watch::Watches;
+use crate::txn::coordinator::TransactionCoordinator;
 
 /// One core: its partitions, files, memory and mail. Never leaves its thread.
 pub struct Shard {
@@ -55,6 +56,7 @@ pub struct Shard {
     jobs: Mailbox<Job, Done>,
     watches: Watches,
     groups: Coordinators<GroupCoordinator>,
+    transactions: Coordinators<TransactionCoordinator>,
     counters: Counters,
     stopping: Cell<bool>,
     /// Its partitions are being closed: nothing is appended any more.
@@ -135,6 +137,7 @@ impl Shard {
             jobs: mail.jobs.bind(&io),
             watches: Watches::new(&io),
             groups: Coordinators::default(),
+            transactions: Coordinators::default(),
             directories: Directories::new(&options.data_dirs),
             counters: Counters::default(),
             stopping: Cell::new(false),
@@ -346,6 +349,11 @@ impl Shard {
     /// Coordinators of groups.
     pub(in crate::shard) fn groups(&self) -> &Coordinators<GroupCoordinator> {
         &self.groups
+    }
+
+    /// Coordinators of transactions.
+    pub(in crate::shard) fn transactions(&self) -> &Coordinators<TransactionCoordinator> {
+        &self.transactions
     }
 
     /// What it has counted.

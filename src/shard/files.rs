@@ -26,6 +26,8 @@ pub enum FileKind {
     OffsetIndex,
     /// `.timeindex`
     TimeIndex,
+    /// `.txnindex`
+    TransactionIndex,
 }
 
 type Key = (PartitionId, SegmentId, FileKind);
@@ -73,6 +75,7 @@ impl FileCache {
             // Derived: one that is missing is made again.
             FileKind::OffsetIndex => (layout::offset_index_path(folder, segment), OpenHow::ReadWriteOrCreate),
             FileKind::TimeIndex => (layout::time_index_path(folder, segment), OpenHow::ReadWriteOrCreate),
+            FileKind::TransactionIndex => (layout::transaction_index_path(folder, segment), OpenHow::ReadWriteOrCreate),
         };
         let file = io.open(&path, how).await?;
         self.put(partition, segment, kind, file.clone());
@@ -82,7 +85,7 @@ impl FileCache {
     /// Closes the handles of a segment that is removed.
     pub fn forget_segment(&self, partition: PartitionId, segment: SegmentId) {
         let mut handles = self.handles.borrow_mut();
-        for kind in [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex] {
+        for kind in [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
             handles.pop(&(partition, segment, kind));
         }
     }

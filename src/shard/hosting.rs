@@ -405,10 +405,20 @@ impl Shard {
             let kind = match write.kind {
                 IndexKind::Offset => FileKind::OffsetIndex,
                 IndexKind::Time => FileKind::TimeIndex,
+                IndexKind::Transaction => FileKind::TransactionIndex,
             };
             let file = self.files().open(self.io(), partition.folder(), partition.id(), write.segment, kind).await?;
+            let end_bytes = write.position_bytes + write.bytes.len() as u64;
             if !write.bytes.is_empty() {
                 file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
+            }
+            if write.kind == IndexKind::Transaction {
+                file.sync_data().await?;
+                if write.position_bytes == 0 {
+                    // The file is new.
+                    self.io().sync_dir(partition.folder()).await?;
+                }
+                partition.log().borrow_mut().transaction_index_synced(write.segment, end_bytes);
             }
             if write.completes {
                 file.sync_data().await?;
