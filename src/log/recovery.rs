@@ -21,6 +21,7 @@ use crate::log::producer_recovery::{ProducerRecovery, RecoveredProducers};
 use crate::log::scan::{ScanEnd, SegmentScan};
 use crate::log::segment::{Incoming, Segment, SegmentLimits};
 use crate::log::segment_files::{at_path, make_segment, remove_segment, write_epochs, write_metadata};
+use crate::log::swap_recovery::complete_swaps;
 use crate::record::batch::BatchHeader;
 use crate::record::offset::{Offset, TopicId};
 use crate::ring::io::{Io, OpenHow, read_file};
@@ -177,7 +178,10 @@ impl<'a> Opening<'a> {
             folder_changed: false,
             empty: Vec::new(),
         };
-        let entries = io.read_dir(folder).await.map_err(at_path(folder))?;
+        let mut entries = io.read_dir(folder).await.map_err(at_path(folder))?;
+        if complete_swaps(io, folder, &entries).await? {
+            entries = io.read_dir(folder).await.map_err(at_path(folder))?;
+        }
         let mut indexes = Vec::new();
         for entry in entries {
             match PartitionFile::parse(&entry.name) {
@@ -199,7 +203,7 @@ impl<'a> Opening<'a> {
                     opening.folder_changed = true;
                 }
                 PartitionFile::ProducerSnapshot(offset) => opening.snapshots.push((offset, entry.len_bytes)),
-                PartitionFile::TransactionIndex(_) => {}
+                PartitionFile::TransactionIndex(_) | PartitionFile::Swap(_) => {}
                 PartitionFile::Unknown => opening.log.report.unknown_files.push(entry.name),
             }
         }

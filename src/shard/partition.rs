@@ -49,6 +49,11 @@ pub struct Partition {
     /// Base offset of the first segment that a start would find.
     first_base_on_disk: Cell<Offset>,
     epochs_turn: Exclusive,
+    /// Where the last compaction ended; `None` where there was none.
+    cleaned_to: Cell<Option<Offset>>,
+    /// Compaction met something in it that it cannot read.
+    uncleanable: Cell<bool>,
+    replacement_turn: Exclusive,
     /// This partition is queued for a sync, or in one.
     pub(in crate::shard) sync_queued: Cell<bool>,
 }
@@ -75,6 +80,9 @@ impl Partition {
             log_start_durable: Cell::new(Offset(0)),
             first_base_on_disk: Cell::new(Offset(0)),
             epochs_turn: Exclusive::default(),
+            cleaned_to: Cell::new(None),
+            uncleanable: Cell::new(false),
+            replacement_turn: Exclusive::default(),
             sync_queued: Cell::new(false),
         }
     }
@@ -146,6 +154,29 @@ impl Partition {
 
     pub(in crate::shard) fn set_first_base_on_disk(&self, offset: Offset) {
         self.first_base_on_disk.set(offset.max(self.first_base_on_disk.get()));
+    }
+
+    /// Where the last compaction ended: below, each key has one record.
+    pub fn cleaned_to(&self) -> Option<Offset> {
+        self.cleaned_to.get()
+    }
+
+    pub(in crate::shard) fn set_cleaned_to(&self, offset: Option<Offset>) {
+        self.cleaned_to.set(offset);
+    }
+
+    /// True where compaction has given it up until the server is started again.
+    pub fn is_uncleanable(&self) -> bool {
+        self.uncleanable.get()
+    }
+
+    pub(in crate::shard) fn set_uncleanable(&self) {
+        self.uncleanable.set(true);
+    }
+
+    /// Who takes segments away or puts others in their place.
+    pub(in crate::shard) fn replacement_turn(&self) -> &Exclusive {
+        &self.replacement_turn
     }
 
     /// Who writes the leader epochs.
