@@ -18,6 +18,7 @@ use crate::log::layout;
 use crate::log::partition_log::PartitionLog;
 use crate::log::plan::{IndexKind, IndexWrite};
 use crate::log::recovery::{self, RecoveryOptions, RecoveryReport};
+use crate::log::segment::Segment;
 use crate::log::segment_files;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
@@ -178,12 +179,17 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
             // While files below the log start are there, only its checkpoint says that they do not count.
             let is_tidy = !recovered.leftovers.iter().any(|name| name.ends_with(".log"));
             let first_base = recovered.segments.first().filter(|_| is_tidy).map(|first| first.base_offset());
+            let kept_base = recovered.segments.first().map_or(recovered.log_end, Segment::base_offset);
             let log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch))
                 .with_roll_seed(shard.io().random_u64());
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
             partition.set_cleaned_to(shard.cleaned_to_of(&dir, &topic.name, id));
-            partition.set_first_base_on_disk(first_base.unwrap_or(Offset(0)));
+            match first_base {
+                Some(first_base) => partition.set_first_base_on_disk(first_base),
+                None => partition.note_files_below(),
+            }
+            partition.set_producers_durable_at(kept_base);
             shard.host(Rc::new(partition));
             shard.deletions().remove_later(&shard, id, leftovers, 0);
             Some(report)

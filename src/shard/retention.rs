@@ -111,6 +111,10 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
     }
     let is_known = checkpoints::make_log_start_durable(shard, partition).await;
     if let Err(error) = &is_known {
+        if partition.has_files_below() {
+            // A hole behind those would look like a torn tail, and cost what follows.
+            return warn!(topic, partition = index, %error, "the log start offset could not be written, and files of earlier segments are left: those deleted now keep their files until the next start");
+        }
         // A full disk, perhaps, and these files are what fills it: they go, oldest first and each durably, so that a crash
         // leaves no hole.
         warn!(topic, partition = index, %error, "the log start offset could not be written; segments are deleted one by one");
@@ -118,16 +122,17 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
     for (segment, _) in &removal.segments {
         if shard.is_stopping() {
             // The next start removes what is below the log start; a stop does not wait for five hundred renames.
-            break;
+            return partition.note_files_below();
         }
         if let Err(error) = doom(shard, partition, *segment).await {
+            partition.note_files_below();
             return warn!(topic, partition = index, segment = %segment, %error, "a segment's files could not be renamed; the next start removes them");
         }
         if is_known.is_err() && !sync_folder(shard, partition).await {
-            return;
+            return partition.note_files_below();
         }
     }
-    if sync_folder(shard, partition).await && !shard.is_stopping() {
+    if sync_folder(shard, partition).await {
         partition.set_first_base_on_disk(removal.next_base);
     }
 }

@@ -12,6 +12,7 @@
 //! oracle.rs   what was promised of records, and whether it was kept: knows no server and no simulator
 //! compaction.rs a compacted topic, whose segments are replaced while it crashes
 //! directories.rs several data directories, of which one fails
+//! deletion.rs what deleted segments leave behind
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
 //! ```
 //!
@@ -21,6 +22,7 @@ mod broker;
 mod canary;
 mod client;
 mod compaction;
+mod deletion;
 mod directories;
 mod ledger;
 mod oracle;
