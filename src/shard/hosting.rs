@@ -194,6 +194,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
                 .with_roll_seed(shard.io().random_u64());
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
+            partition.set_cleaned_to(shard.cleaned_to_of(&dir, &topic.name, id));
             match first_base {
                 Some(first_base) => partition.set_first_base_on_disk(first_base),
                 None => partition.note_files_below(),
