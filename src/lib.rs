@@ -9,4 +9,5 @@ pub mod record;
 pub mod ring;
 pub mod server;
 pub mod shard;
+pub mod txn;
 pub mod wire;

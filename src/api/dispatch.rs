@@ -6,7 +6,8 @@ use crate::api::context::{ADMIN_CLIENT_ID, Api, ConnectionState, RequestContext}
 use crate::api::reply::Outcome;
 use crate::api::{
     cluster, configs, consumer_groups, coordinator, delete_records, epoch_ends, fetch, group_listing, group_members,
-    group_offsets, list_offsets, log_dirs, metadata, produce, producer_id, topics, versions,
+    group_offsets, list_offsets, log_dirs, metadata, produce, producer_id, producers, topics, transaction_listing,
+    transactions, txn_markers, txn_offsets, versions,
 };
 use crate::ring::buffer::Buffer;
 use crate::wire::api_keys::ApiKey;
@@ -119,6 +120,14 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
         ApiKey::DeleteTopics => topics::delete(api.shard(), &context, &body).await,
         ApiKey::DeleteRecords => delete_records::handle(api.shard(), &context, &body).await,
         ApiKey::InitProducerId => producer_id::handle(api.shard(), &context, &body).await,
+        ApiKey::AddPartitionsToTxn => transactions::add_partitions(api.shard(), &context, &body).await,
+        ApiKey::AddOffsetsToTxn => transactions::add_offsets(api.shard(), &context, &body).await,
+        ApiKey::EndTxn => transactions::end(api.shard(), &context, &body).await,
+        ApiKey::TxnOffsetCommit => txn_offsets::commit(api.shard(), &context, &body).await,
+        ApiKey::ListTransactions => transaction_listing::list(api.shard(), &context, &body).await,
+        ApiKey::DescribeTransactions => transaction_listing::describe(api.shard(), &context, &body).await,
+        ApiKey::WriteTxnMarkers => txn_markers::handle(api.shard(), &context, &body).await,
+        ApiKey::DescribeProducers => producers::handle(api.shard(), &context, &body).await,
         ApiKey::OffsetForLeaderEpoch => epoch_ends::handle(api.shard(), &context, &body).await,
         ApiKey::DescribeLogDirs => log_dirs::handle(api.shard(), &context, &body).await,
         ApiKey::DescribeConfigs => configs::describe(api.shard(), &context, &body),

@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use crate::api::context::{Api, ConnectionState, RequestContext};
 use crate::api::error_map::{self, Refusal};
-use crate::api::forwarded_append::{self, ForwardedAppend, Landed, Until};
+use crate::api::forwarded_append::{self, Client, ForwardedAppend, Landed, Until};
 use crate::api::reply::Outcome;
 use crate::control::internal_topics::is_internal;
 use crate::record::batch_error::{BatchError, Invalidity};
@@ -23,6 +23,7 @@ use crate::shard::partition::Partition;
 use crate::shard::recompression::{self, Recompression, RecompressionFailure};
 use crate::shard::router::Route;
 use crate::shard::topic_limits::TopicLimits;
+use crate::shard::verification::{self, Transactional};
 use crate::wire::error_code::ErrorCode;
 use crate::wire::frame;
 use crate::wire::messages::produce_response::{
@@ -71,6 +72,10 @@ pub async fn handle(
     // What the reply says of topics, before their records are cut out of the body.
     let names: Vec<TopicName> = request.topics.iter().map(|topic| TopicName::of(topic.topic, &body)).collect();
     let refused_whole = refuse_whole(&request, &body);
+    let transactional = request.transactional_id.map(|id| Transactional {
+        transactional_id: id.text(&body).to_owned(),
+        adds: context.api_version >= error_map::ADDS_PARTITIONS_MIN,
+    });
 
     let mut outcomes = Vec::with_capacity(request.partitions.len());
     let mut checked = Vec::with_capacity(request.partitions.len());
@@ -99,16 +104,8 @@ pub async fn handle(
             }
             Ok(Ready { place: Place::Here(partition), records, batch, reserved, refusal: None }) => {
                 held.extend(reserved);
-                match append::start(shard, &partition, records, &batch).await {
-                    Ok(appended) => {
-                        let log_start = partition.log().borrow().offsets().log_start.get();
-                        PartitionOutcome::Appended { appended, log_start }
-                    }
-                    Err(failure) => {
-                        let log_start = partition.log().borrow().offsets().log_start;
-                        PartitionOutcome::Refused(error_map::append_failure(&failure).at(log_start))
-                    }
-                }
+                let client = Client { transactional: transactional.clone(), version: context.api_version };
+                append_here(shard, &partition, records, batch, &client).await
             }
             Ok(Ready { place: Place::There { core, id }, records, batch, reserved, refusal: None }) => {
                 held.extend(reserved);
@@ -116,7 +113,10 @@ pub async fn handle(
                     0 => Until::Written,
                     _ => Until::Durable { timeout_ms: u64::try_from(request.timeout_ms).unwrap_or(0) },
                 };
-                PartitionOutcome::Forwarded(forwarded_append::send(shard, core, id, &records, batch, until).await)
+                let transactional = transactional.clone().filter(|_| batch.is_transactional());
+                let client = Client { transactional, version: context.api_version };
+                let sent = forwarded_append::send(shard, core, id, &records, batch, client, until).await;
+                PartitionOutcome::Forwarded(sent)
             }
             Err(refusal) => PartitionOutcome::Refused(refusal),
         });
@@ -128,6 +128,31 @@ pub async fn handle(
     }
     wait_durable(shard, &mut outcomes, request.timeout_ms).await;
     encode(shard, context, &request, &names, &outcomes)
+}
+
+/// Gives a batch its offsets; the first one of a transaction when its coordinator has said that it may.
+async fn append_here(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    records: Buffer,
+    mut batch: CheckedBatch,
+    client: &Client,
+) -> PartitionOutcome {
+    if let Some(transactional) = client.transactional.as_ref().filter(|_| batch.is_transactional())
+        && let Err(failure) = verification::verify(shard, partition, &mut batch, transactional).await
+    {
+        return PartitionOutcome::Refused(error_map::verification_failure(failure, client.version));
+    }
+    match append::start(shard, partition, records, &batch).await {
+        Ok(appended) => {
+            let log_start = partition.log().borrow().offsets().log_start.get();
+            PartitionOutcome::Appended { appended, log_start }
+        }
+        Err(failure) => {
+            let log_start = partition.log().borrow().offsets().log_start;
+            PartitionOutcome::Refused(error_map::append_failure(&failure).at(log_start))
+        }
+    }
 }
 
 /// Where a batch is appended.
@@ -256,12 +281,6 @@ async fn check(
             Progress::More => shard.io().yield_now().await,
         }
     };
-    if batch.is_transactional() {
-        return Err(Refusal::with_message(
-            ErrorCode::InvalidTxnState,
-            "Transactions are not served by this version of the server.".to_owned(),
-        ));
-    }
     records.truncate(batch.len_bytes as usize);
     let Some(codec) = check.recompression() else {
         return Ok(Ready { place, records, batch, reserved: Vec::new(), refusal: None });

@@ -27,6 +27,30 @@ impl BrokerConfig {
         self.count32("transaction.state.log.segment.bytes")
     }
 
+    /// `transaction.max.timeout.ms`.
+    #[must_use]
+    pub fn transaction_max_timeout_ms(&self) -> i32 {
+        i32::try_from(self.integer("transaction.max.timeout.ms")).unwrap_or(i32::MAX)
+    }
+
+    /// `transaction.abort.timed.out.transaction.cleanup.interval.ms`.
+    #[must_use]
+    pub fn transaction_abort_check_interval_ms(&self) -> u64 {
+        u64::from(self.count32("transaction.abort.timed.out.transaction.cleanup.interval.ms"))
+    }
+
+    /// `transactional.id.expiration.ms`.
+    #[must_use]
+    pub fn transactional_id_expiration_ms(&self) -> i64 {
+        self.integer("transactional.id.expiration.ms")
+    }
+
+    /// `transaction.remove.expired.transaction.cleanup.interval.ms`.
+    #[must_use]
+    pub fn transactional_id_check_interval_ms(&self) -> u64 {
+        u64::from(self.count32("transaction.remove.expired.transaction.cleanup.interval.ms"))
+    }
+
     /// `group.min.session.timeout.ms`.
     #[must_use]
     pub fn group_min_session_timeout_ms(&self) -> u32 {

@@ -89,6 +89,7 @@ impl<M: Machine> Coordinator<M> {
             coordinator.activate(shard, M::new(&shard.options().broker_config));
         }
         shard.io().spawn(keep(shard.clone(), coordinator.clone()));
+        M::taken_up(shard, coordinator.partition.id());
         coordinator
     }
 

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::log::plan::ReadBound;
 use crate::record::batch::{BatchHeader, parse_header};
 use crate::record::coordination::{ReplayError, ReplayedRecord, TransactionalWriter};
 use crate::record::offset::Offset;
@@ -55,7 +56,7 @@ pub(in crate::shard) async fn replay<M: Machine>(
         if next >= partition.high_watermark() {
             return Ok(replayed);
         }
-        let range = match read::locate(shard, partition, next, SLICE_BYTES, true).await {
+        let range = match read::locate(shard, partition, next, SLICE_BYTES, true, ReadBound::HighWatermark).await {
             Ok(Some(range)) => range,
             // What was below the high watermark a moment ago is not there: nothing to read is not the end.
             Ok(None) => return Err(ReplayFailure::Changed),

@@ -19,6 +19,7 @@ use crate::shard::coordinator::Coordinator;
 use crate::shard::core::Shard;
 use crate::shard::machine::{CoordinatorFailure, Machine};
 use crate::shard::message::ProposeError;
+use crate::txn::coordinator::TransactionCoordinator;
 use crate::wire::uuid::Uuid;
 
 /// All coordinators of one kind that this core has, by the partition of their topic.
@@ -87,6 +88,7 @@ pub(in crate::shard) fn follow(shard: &Rc<Shard>, before: &Snapshot, after: &Sna
     let gone = before.topics().filter(|topic| after.topic_by_id(topic.id).is_none());
     let gone: Vec<Arc<str>> = gone.map(|topic| topic.name.clone()).collect();
     follow_kind::<GroupCoordinator>(shard, &gone, after);
+    follow_kind::<TransactionCoordinator>(shard, &gone, after);
 }
 
 fn follow_kind<M: Machine>(shard: &Rc<Shard>, gone: &[Arc<str>], after: &Snapshot) {
@@ -133,7 +135,24 @@ impl Shard {
         self.on_core(place.core as usize, job).await.unwrap_or(Err(CoordinatorFailure::NotAvailable))
     }
 
-    async fn ask_here<M: Machine>(
+    /// The same wherever it is: for what cores ask in the name of their partitions.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub async fn ask_on_any_core<M: Machine>(
+        self: &Rc<Self>,
+        key: &str,
+        request: M::Request,
+    ) -> Result<M::Reply, CoordinatorFailure> {
+        let place = self.locate_coordinator(M::TOPIC, key)?;
+        if place.core == self.core_index() {
+            return self.ask_here::<M>(place.partition, request).await;
+        }
+        let job = move |there: Rc<Self>| async move { there.ask_here::<M>(place.partition, request).await };
+        self.on_core(place.core as usize, job).await.unwrap_or(Err(CoordinatorFailure::NotAvailable))
+    }
+
+    pub(in crate::shard) async fn ask_here<M: Machine>(
         self: &Rc<Self>,
         partition: i32,
         request: M::Request,

@@ -34,6 +34,7 @@ use crate::shard::options::{DataDir, ShardOptions};
 use crate::shard::partition::Partition;
 use crate::shard::recompression::RecompressionSlots;
 use crate::shard::watch::Watches;
+use crate::txn::coordinator::TransactionCoordinator;
 
 /// One core: its partitions, files, memory and mail. Never leaves its thread.
 pub struct Shard {
@@ -55,6 +56,7 @@ pub struct Shard {
     jobs: Mailbox<Job, Done>,
     watches: Watches,
     groups: Coordinators<GroupCoordinator>,
+    transactions: Coordinators<TransactionCoordinator>,
     counters: Counters,
     stopping: Cell<bool>,
     /// Its partitions are being closed: nothing is appended any more.
@@ -114,6 +116,10 @@ pub struct RecoveryPoints {
     pub log_starts_by_id: CorePoints,
     /// Those of Kafka's.
     pub log_starts_by_name: PartitionOffsets,
+    /// Where compaction has come to, likewise.
+    pub cleaned_by_id: CorePoints,
+    /// Those of Kafka's.
+    pub cleaned_by_name: PartitionOffsets,
 }
 
 impl Shard {
@@ -135,6 +141,7 @@ impl Shard {
             jobs: mail.jobs.bind(&io),
             watches: Watches::new(&io),
             groups: Coordinators::default(),
+            transactions: Coordinators::default(),
             directories: Directories::new(&options.data_dirs),
             counters: Counters::default(),
             stopping: Cell::new(false),
@@ -233,6 +240,15 @@ impl Shard {
         }
         let by_name = points.log_starts_by_name.get(&(topic.to_owned(), id.partition));
         by_name.copied().filter(|_| !self.has_catalog()).unwrap_or(Offset(0))
+    }
+
+    pub(in crate::shard) fn cleaned_to_of(&self, dir: &DataDir, topic: &str, id: PartitionId) -> Option<Offset> {
+        let start = self.start.borrow();
+        let points = start.recovery_points.get(&dir.path)?;
+        if let Some((_, offset)) = points.cleaned_by_id.get(&id) {
+            return Some(*offset);
+        }
+        points.cleaned_by_name.get(&(topic.to_owned(), id.partition)).copied().filter(|_| !self.has_catalog())
     }
 
     /// Log start offsets that the last run left in a directory, of partitions that are not hosted here and that the
@@ -348,6 +364,11 @@ impl Shard {
         &self.groups
     }
 
+    /// Coordinators of transactions.
+    pub(in crate::shard) fn transactions(&self) -> &Coordinators<TransactionCoordinator> {
+        &self.transactions
+    }
+
     /// What it has counted.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -409,6 +430,7 @@ impl Shard {
         self.stopping.set(true);
         self.io.wake_all(&self.stop_waiters);
         self.groups.send_away(self);
+        self.transactions.send_away(self);
         for partition in self.partitions.borrow().values() {
             self.io.wake_all(partition.progress());
         }

@@ -177,6 +177,11 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
         other => other,
     };
     match recovered {
+        Ok(_) if shard.directory_has_failed(&dir.path) => {
+            // Meanwhile; its others were taken offline.
+            shard.note_open_failed(id, OpenFailure::UntilRestart);
+            None
+        }
         Ok(mut recovered) => {
             let report = std::mem::take(&mut recovered.report);
             let recovery_point = recovered.log_end;
@@ -189,6 +194,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
                 .with_roll_seed(shard.io().random_u64());
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
+            partition.set_cleaned_to(shard.cleaned_to_of(&dir, &topic.name, id));
             match first_base {
                 Some(first_base) => partition.set_first_base_on_disk(first_base),
                 None => partition.note_files_below(),
@@ -400,10 +406,20 @@ impl Shard {
             let kind = match write.kind {
                 IndexKind::Offset => FileKind::OffsetIndex,
                 IndexKind::Time => FileKind::TimeIndex,
+                IndexKind::Transaction => FileKind::TransactionIndex,
             };
             let file = self.files().open(self.io(), partition.folder(), partition.id(), write.segment, kind).await?;
+            let end_bytes = write.position_bytes + write.bytes.len() as u64;
             if !write.bytes.is_empty() {
                 file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
+            }
+            if write.kind == IndexKind::Transaction {
+                file.sync_data().await?;
+                if write.position_bytes == 0 {
+                    // The file is new.
+                    self.io().sync_dir(partition.folder()).await?;
+                }
+                partition.log().borrow_mut().transaction_index_synced(write.segment, end_bytes);
             }
             if write.completes {
                 file.sync_data().await?;

@@ -7,7 +7,7 @@ use crate::control::broker_config::BrokerConfig;
 use crate::control::internal_topics::InternalTopic;
 use crate::control::snapshot::Snapshot;
 use crate::record::coordination::{Effects, Moment, ReplayError, ReplayedRecord, Ticket};
-use crate::record::offset::ProducerId;
+use crate::record::offset::{PartitionId, ProducerId};
 use crate::shard::coordinators::Coordinators;
 use crate::shard::core::Shard;
 
@@ -26,6 +26,9 @@ pub trait Machine: Sized + 'static {
 
     /// Where a core has its coordinators of this kind.
     fn coordinators(shard: &Shard) -> &Coordinators<Self>;
+
+    /// Called once when the partition is taken up: what works for the coordinator from outside begins.
+    fn taken_up(_shard: &Rc<Shard>, _partition: PartitionId) {}
 
     /// A coordinator that knows nothing yet.
     fn new(config: &BrokerConfig) -> Self;
