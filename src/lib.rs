@@ -8,4 +8,5 @@ pub mod record;
 pub mod ring;
 pub mod server;
 pub mod shard;
+pub mod tier;
 pub mod wire;

@@ -86,6 +86,7 @@ impl Kind {
             PartitionFile::ProducerSnapshot(_) => Some(Self::Snapshot),
             PartitionFile::LeaderEpochs
             | PartitionFile::Metadata
+            | PartitionFile::RemoteSegments
             | PartitionFile::Leftover
             | PartitionFile::Unknown => None,
         }

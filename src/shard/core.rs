@@ -31,6 +31,7 @@ use crate::shard::message::{Answer, Question};
 use crate::shard::options::{DataDir, ShardOptions};
 use crate::shard::partition::Partition;
 use crate::shard::recompression::RecompressionSlots;
+use crate::shard::tier::{SharedTier, Tier};
 use crate::shard::watch::Watches;
 
 /// One core: its partitions, files, memory and mail. Never leaves its thread.
@@ -49,6 +50,7 @@ pub struct Shard {
     hosting_turn: Exclusive,
     checkpoints_turn: Exclusive,
     directories: Directories,
+    tier: SharedTier,
     mailbox: Mailbox<Question, Answer>,
     jobs: Mailbox<Job, Done>,
     watches: Watches,
@@ -132,6 +134,7 @@ impl Shard {
             jobs: mail.jobs.bind(&io),
             watches: Watches::new(&io),
             directories: Directories::new(&options.data_dirs),
+            tier: Tier::new(&io, &options).map(Rc::new),
             counters: Counters::default(),
             stopping: Cell::new(false),
             closing: Cell::new(false),
@@ -317,6 +320,11 @@ impl Shard {
 
     pub(in crate::shard) fn recompressions(&self) -> &Rc<RecompressionSlots> {
         &self.recompressions
+    }
+
+    /// The tier, where the server has one.
+    pub fn tier(&self) -> Option<&Rc<Tier>> {
+        self.tier.as_ref()
     }
 
     /// The stage between written and durable.

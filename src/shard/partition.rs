@@ -9,12 +9,14 @@ use std::task::Poll;
 
 use crate::log::partition_log::PartitionLog;
 use crate::log::plan::SegmentId;
+use crate::log::retention::RetentionLimits;
 use crate::log::segment::Segment;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
 use crate::shard::exclusive::Exclusive;
 use crate::shard::lane::Lane;
+use crate::shard::remote_partition::RemotePartition;
 use crate::shard::topic_limits::{Durability, TopicLimits};
 use crate::shard::watch::Seen;
 
@@ -51,6 +53,9 @@ pub struct Partition {
     epochs_turn: Exclusive,
     /// This partition is queued for a sync, or in one.
     pub(in crate::shard) sync_queued: Cell<bool>,
+    /// Its segments in the tier; `None` where there never were any and none are to be.
+    remote: RefCell<Option<Rc<RemotePartition>>>,
+    retention_turn: Exclusive,
 }
 
 impl Partition {
@@ -76,6 +81,8 @@ impl Partition {
             first_base_on_disk: Cell::new(Offset(0)),
             epochs_turn: Exclusive::default(),
             sync_queued: Cell::new(false),
+            remote: RefCell::new(None),
+            retention_turn: Exclusive::default(),
         }
     }
 
@@ -146,6 +153,31 @@ impl Partition {
 
     pub(in crate::shard) fn set_first_base_on_disk(&self, offset: Offset) {
         self.first_base_on_disk.set(offset.max(self.first_base_on_disk.get()));
+    }
+
+    /// Its segments in the tier.
+    pub fn remote(&self) -> Option<Rc<RemotePartition>> {
+        self.remote.borrow().clone()
+    }
+
+    pub(in crate::shard) fn set_remote(&self, remote: Rc<RemotePartition>) {
+        *self.remote.borrow_mut() = Some(remote);
+    }
+
+    /// All below is in the tier, from the local log start on without a hole.
+    pub(in crate::shard) fn copied_below(&self) -> Offset {
+        let local_log_start = self.log.borrow().offsets().local_log_start;
+        self.remote.borrow().as_ref().map_or(Offset(0), |remote| remote.segments().covered_to(local_log_start))
+    }
+
+    /// What goes of its local log.
+    pub(in crate::shard) fn local_retention(&self) -> RetentionLimits {
+        self.limits.get().local_retention(self.copied_below())
+    }
+
+    /// Who deletes of its local log.
+    pub(in crate::shard) fn retention_turn(&self) -> &Exclusive {
+        &self.retention_turn
     }
 
     /// Who writes the leader epochs.

@@ -3,6 +3,7 @@
 use std::io;
 use std::rc::Rc;
 
+use crate::log::error::ReadError;
 use crate::log::lookup::LookupStep;
 use crate::log::plan::{ReadBound, ReadPlan, SegmentId};
 use crate::record::offset::Offset;
@@ -11,6 +12,7 @@ use crate::shard::core::Shard;
 use crate::shard::error::ReadFailure;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
+use crate::shard::remote_read;
 
 /// A range of records, ready to be sent.
 pub struct RecordsRange {
@@ -36,7 +38,11 @@ pub async fn locate(
         return Err(ReadFailure::Offline);
     }
     let plan = || partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, ReadBound::HighWatermark);
-    let mut lookup = plan()?;
+    let remote = || remote_read::locate(shard, partition, from, bytes_max, whole_first_batch);
+    let mut lookup = match plan() {
+        Err(ReadError::BelowLocalStart { .. }) => return remote().await,
+        planned => planned?,
+    };
     loop {
         let (segment, kind, position_bytes, len_bytes) = match lookup.step() {
             LookupStep::Empty => return Ok(None),
@@ -48,7 +54,11 @@ pub async fn locate(
             }
             LookupStep::Done(found) => {
                 let Some(file) = open(shard, partition, found.segment, FileKind::Log).await? else {
-                    lookup = plan()?;
+                    // The tier may have it now.
+                    lookup = match plan() {
+                        Err(ReadError::BelowLocalStart { .. }) => return remote().await,
+                        planned => planned?,
+                    };
                     continue;
                 };
                 if let Some(hint) = found.next_hint {
@@ -58,7 +68,10 @@ pub async fn locate(
             }
         };
         let Some(file) = open(shard, partition, segment, kind).await? else {
-            lookup = plan()?;
+            lookup = match plan() {
+                Err(ReadError::BelowLocalStart { .. }) => return remote().await,
+                planned => planned?,
+            };
             continue;
         };
         let buffer = shard.io().buffer(len_bytes as usize);

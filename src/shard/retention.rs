@@ -44,6 +44,8 @@ pub async fn keep(shard: Rc<Shard>) {
 /// Deletes what is to go of one partition now.
 pub async fn check(shard: &Rc<Shard>, partition: &Rc<Partition>) {
     let io = shard.io();
+    // Files go oldest first, whoever asks.
+    let _turn = partition.retention_turn().turn(io).await;
     let mut file_times_ms = BTreeMap::new();
     let mut has_rolled = false;
     loop {
@@ -52,9 +54,10 @@ pub async fn check(shard: &Rc<Shard>, partition: &Rc<Partition>) {
         if shard.is_stopping() || !partition.is_online() || shard.hosted(partition.id()).is_none() {
             return;
         }
+        let limits = partition.local_retention();
         let step = {
             let mut log = partition.log().borrow_mut();
-            let step = log.plan_retention(&partition.limits().retention, io.wall_ms(), &file_times_ms);
+            let step = log.plan_retention(&limits, io.wall_ms(), &file_times_ms);
             if let RetentionStep::Remove(removal) = &step {
                 log.remove(removal);
             }
@@ -100,7 +103,14 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
     shard.io().wake_all(partition.progress());
     for (segment, reason) in &removal.segments {
         shard.files().forget_segment(partition.id(), *segment);
-        info!(topic, partition = index, segment = %segment, %reason, log_start_offset = %removal.next_base, "segment deleted");
+        match removal.local_only {
+            true => {
+                info!(topic, partition = index, segment = %segment, %reason, local_log_start_offset = %removal.next_base, "local segment deleted; the tier has it")
+            }
+            false => {
+                info!(topic, partition = index, segment = %segment, %reason, log_start_offset = %removal.next_base, "segment deleted")
+            }
+        }
     }
     let is_known = checkpoints::make_log_start_durable(shard, partition).await;
     if let Err(error) = &is_known {
@@ -116,9 +126,13 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
         if let Err(error) = doom(shard, partition, *segment).await {
             return warn!(topic, partition = index, segment = %segment, %error, "a segment's files could not be renamed; the next start removes them");
         }
-        if is_known.is_err() && !sync_folder(shard, partition).await {
+        // Of what the tier has, no checkpoint says that it is gone here: a crash must not leave a hole.
+        if (is_known.is_err() || removal.local_only) && !sync_folder(shard, partition).await {
             return;
         }
+    }
+    if removal.local_only {
+        return;
     }
     if sync_folder(shard, partition).await && !shard.is_stopping() {
         partition.set_first_base_on_disk(removal.next_base);
@@ -173,6 +187,9 @@ pub fn delete_records(shard: &Shard, partition: &Partition, offset: i64) -> Resu
         info!(topic = partition.topic(), partition = partition.id().partition, log_start_offset = %log_start, "records deleted by a client");
         // A fetch that waits below it is answered now.
         shard.io().wake_all(partition.progress());
+        if let Some(tier) = shard.tier() {
+            tier.tell(shard.io());
+        }
     }
     Ok(log_start)
 }
