@@ -508,6 +508,31 @@ impl PartitionLog {
         self.snapshots.failed(offset);
     }
 
+    /// True where a snapshot was taken that is not on disk yet.
+    pub fn awaits_producer_snapshot(&self) -> bool {
+        self.snapshots.has_pending()
+    }
+
+    /// The snapshot on disk that stands for what is below `base`, and that a crash does not take with the log's end.
+    pub fn durable_producer_snapshot(&self, base: Offset) -> Option<Offset> {
+        self.snapshots.first_in(base..=self.offsets.high_watermark)
+    }
+
+    /// The latest snapshot on disk.
+    pub fn newest_producer_snapshot(&self) -> Option<Offset> {
+        self.snapshots.newest()
+    }
+
+    /// True where a snapshot is of no use any more.
+    pub fn has_stale_producer_snapshots(&self) -> bool {
+        self.snapshots.has_stale(|id| self.segments.binary_search_by_key(&id, Segment::id).is_ok())
+    }
+
+    /// True where any producer is known.
+    pub fn has_producers(&self) -> bool {
+        !self.producers.is_empty()
+    }
+
     /// Snapshots that nobody needs any more, to be removed: those of deleted segments too.
     pub fn take_stale_producer_snapshots(&mut self) -> Vec<Offset> {
         let segments = &self.segments;

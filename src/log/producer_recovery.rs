@@ -1,8 +1,9 @@
 //! The producers of a partition that is opened: the latest good snapshot, and a replay of what came after.
 //!
 //! A snapshot at an offset says what the batches below it say, so any that passes its checksum and does not lie beyond the
-//! log's end is as good as the log. None is ever synced: where a crash took or tore one, an older one or the log itself
-//! says the same. Without any, the whole log is replayed: its headers only, from batch to batch.
+//! log's end is as good as the log. One is synced before segments or earlier ones go that say the same; else, where a crash
+//! took or tore one, an older one or the log itself does. Without any, the whole log is replayed: its headers only, from
+//! batch to batch.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use crate::log::producer_snapshots::stale;
 use crate::log::producer_state::ProducerStates;
 use crate::log::recovery::RecoveryOptions;
 use crate::log::segment::Segment;
-use crate::log::segment_files::{at_path, remove_producer_snapshot};
+use crate::log::segment_files::{at_path, remove_producer_snapshot, sync_producer_snapshot};
 use crate::record::batch::{BatchHeader, HEADER_BYTES, parse_header};
 use crate::record::check::CheckedBatch;
 use crate::record::offset::Offset;
@@ -72,7 +73,12 @@ impl ProducerRecovery<'_> {
         }
         producers.snapshots = found.iter().map(|(offset, _)| *offset).collect();
         let is_segment = |id: SegmentId| self.segments.binary_search_by_key(&id, Segment::id).is_ok();
-        for offset in stale(&producers.snapshots, is_segment) {
+        let stale = stale(&producers.snapshots, is_segment);
+        if let Some(newest) = producers.snapshots.last().filter(|_| !stale.is_empty()) {
+            // Those that go may be all that a power cut would have left of deleted segments.
+            sync_producer_snapshot(self.io, self.folder, *newest).await?;
+        }
+        for offset in stale {
             remove_producer_snapshot(self.io, self.folder, offset).await?;
             producers.snapshots.retain(|kept| *kept != offset);
         }

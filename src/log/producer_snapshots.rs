@@ -1,6 +1,7 @@
 //! Which snapshots of its producers a partition has on disk, and which are to be written.
 
 use std::collections::VecDeque;
+use std::ops::RangeBounds;
 
 use crate::log::plan::SegmentId;
 use crate::log::producer_state::ProducerStates;
@@ -51,6 +52,26 @@ impl ProducerSnapshots {
             self.pending.push_back(SnapshotWrite { offset: log_end, bytes: producers.to_snapshot() });
         }
         self.bytes_since = 0;
+    }
+
+    /// The earliest on disk in `range`.
+    pub(in crate::log) fn first_in(&self, range: impl RangeBounds<Offset>) -> Option<Offset> {
+        self.on_disk.iter().copied().find(|offset| range.contains(offset))
+    }
+
+    /// The latest on disk.
+    pub(in crate::log) fn newest(&self) -> Option<Offset> {
+        self.on_disk.last().copied()
+    }
+
+    /// True where one was taken and is not written yet.
+    pub(in crate::log) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// True where [`take_stale`](Self::take_stale) has some.
+    pub(in crate::log) fn has_stale(&self, is_segment: impl Fn(SegmentId) -> bool) -> bool {
+        !stale(&self.on_disk, is_segment).is_empty()
     }
 
     /// A failed append cut the log at `end`.

@@ -40,8 +40,19 @@ pub struct RecoveryOptions {
     pub index_interval_bytes: u32,
     /// `producer.id.expiration.ms`: what is older in a snapshot is not taken over.
     pub producer_expiration_ms: i64,
-    /// What the tier has of the log: from the first offset up to the second, without a hole at its end.
-    pub remote: Option<(Offset, Offset)>,
+    /// What the tier has of the log.
+    pub remote: Option<RemoteRange>,
+}
+
+/// What the tier has of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteRange {
+    /// Its first offset.
+    pub start: Offset,
+    /// The offset after its last one; no offset below is given to records again.
+    pub end: Offset,
+    /// The local log begins here: what is left of segments below does not count.
+    pub local_start: Offset,
 }
 
 /// A partition's log as it was found, ready for [`PartitionLog::new`](crate::log::partition_log::PartitionLog::new).
@@ -281,7 +292,9 @@ impl<'a> Opening<'a> {
         }
         // What lies below the log start was on its way out when a crash came, and some of it may be gone already: a hole
         // there says nothing of what follows.
-        let below = files.windows(2).take_while(|pair| pair[1].id.0 <= self.options.log_start).count();
+        let local_start = self.options.remote.map_or(self.options.log_start, |remote| remote.local_start);
+        let local_start = local_start.max(self.options.log_start);
+        let below = files.windows(2).take_while(|pair| pair[1].id.0 <= local_start).count();
         for segment in files.drain(..below) {
             self.log.leftovers.extend(segment_file_names(segment.id));
         }
@@ -448,7 +461,7 @@ impl<'a> Opening<'a> {
         }
         let first_local = self.log.segments.first().map_or(self.log.log_end, Segment::base_offset);
         let first = match self.options.remote {
-            Some((start, end)) if end >= first_local => start.min(first_local),
+            Some(remote) if remote.end >= first_local => remote.start.min(first_local),
             _ => first_local,
         };
         self.log.log_start = self.options.log_start.max(first);
@@ -483,7 +496,7 @@ impl<'a> Opening<'a> {
 
     /// Offsets below were given to records once: that was deleted, or that only the tier has.
     fn end_at_least(&self) -> Offset {
-        self.options.remote.map_or(self.options.log_start, |(_, end)| end.max(self.options.log_start))
+        self.options.remote.map_or(self.options.log_start, |remote| remote.end.max(self.options.log_start))
     }
 
     /// All records were deleted, and the crash took the end of them with it: the log begins at its start, as in Kafka.

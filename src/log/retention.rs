@@ -147,6 +147,12 @@ impl PartitionLog {
         }
     }
 
+    /// Base offset of the first segment that a start would keep: the last one that begins at or below the log start.
+    pub fn first_kept_base(&self) -> Offset {
+        let count = self.segments.partition_point(|segment| segment.base_offset() <= self.offsets.log_start);
+        self.segments.get(count.saturating_sub(1)).map_or(self.offsets.log_end, Segment::base_offset)
+    }
+
     /// Moves the log start offset to `to`: below it nothing can be read any more. False where it is there already.
     ///
     /// # Errors

@@ -49,7 +49,8 @@ pub async fn write_epochs(io: &Io, folder: &Path, text: String) -> Result<(), Re
     replace_file(io, &path, text.into_bytes()).await.map_err(at_path(&path))
 }
 
-/// Writes a snapshot of the producers. Not synced: its checksum says whether it is whole, and it is derived.
+/// Writes a snapshot of the producers. Not synced: its checksum says whether it is whole, and it is derived while what it
+/// summarises is there ([`sync_producer_snapshot`] before that goes).
 ///
 /// # Errors
 /// Where the disk refuses; what there is of the file is removed then.
@@ -61,6 +62,17 @@ pub async fn write_producer_snapshot(io: &Io, folder: &Path, write: SnapshotWrit
         let _ = io.remove_file(&path).await;
     }
     written.map_err(at_path(&path))
+}
+
+/// Makes a snapshot of the producers durable, with its entry in the folder.
+///
+/// # Errors
+/// Where the disk refuses.
+pub async fn sync_producer_snapshot(io: &Io, folder: &Path, offset: Offset) -> Result<(), RecoveryError> {
+    let path = producer_snapshot_path(folder, offset);
+    let file = io.open(&path, OpenHow::ReadWrite).await.map_err(at_path(&path))?;
+    file.sync_data().await.map_err(at_path(&path))?;
+    io.sync_dir(folder).await.map_err(at_path(folder))
 }
 
 /// Removes a snapshot of the producers, if it is there.

@@ -107,7 +107,8 @@ pub async fn keep_log_starts(shard: &Rc<Shard>) {
     }
 }
 
-/// Returns when the log start offset that the partition has now would be known after a crash.
+/// Returns when the log start offset that the partition has now would be known after a crash, and what is known of its
+/// producers without the segments below.
 ///
 /// # Errors
 /// The disk refuses; a later call tries again.
@@ -119,13 +120,17 @@ pub async fn make_log_start_durable(shard: &Rc<Shard>, partition: &Rc<Partition>
     let (shard_of_work, partition) = (shard.clone(), partition.clone());
     to_its_end(shard.io(), async move {
         let shard = shard_of_work;
-        let _turn = shard.checkpoints_turn().turn(shard.io()).await;
         let Some(dir) = partition.folder().parent() else { return Ok(()) };
         // Whoever had the turn may have written this one too; and one that was deleted begins nowhere.
-        if partition.log_start_durable() >= wanted || shard.hosted(partition.id()).is_none() {
-            return Ok(());
+        while partition.log_start_durable() < wanted && shard.hosted(partition.id()).is_some() {
+            // Again where the start has moved on meanwhile, over another segment.
+            producer_snapshots::make_durable(&shard, &partition).await?;
+            let _turn = shard.checkpoints_turn().turn(shard.io()).await;
+            if partition.log_start_durable() < wanted {
+                write_log_starts(&shard, dir).await?;
+            }
         }
-        write_log_starts(&shard, dir).await
+        Ok(())
     })
     .await
 }
@@ -137,6 +142,10 @@ fn log_starts(shard: &Shard, dir: &Path) -> (CorePoints, Vec<Rc<Partition>>) {
     for partition in shard.partitions().into_iter().filter(|partition| partition.folder().parent() == Some(dir)) {
         let log_start = partition.log().borrow().offsets().log_start;
         if log_start > partition.first_base_on_disk() {
+            // Where it has moved over a segment just now, its own turn comes: a start would drop the segment, and what that
+            // alone says of producers.
+            let is_safe = partition.producers_durable_at() >= partition.log().borrow().first_kept_base();
+            let log_start = if is_safe { log_start } else { partition.log_start_durable() };
             points.insert(partition.id(), (partition.topic().to_owned(), log_start));
             told.push(partition);
         }

@@ -18,6 +18,7 @@ use crate::log::layout;
 use crate::log::partition_log::PartitionLog;
 use crate::log::plan::{IndexKind, IndexWrite};
 use crate::log::recovery::{self, RecoveryOptions, RecoveryReport};
+use crate::log::segment::Segment;
 use crate::log::segment_files;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
@@ -227,17 +228,22 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
             let is_tidy = !recovered.leftovers.iter().any(|name| name.ends_with(".log"));
             let first_local = recovered.segments.first().filter(|_| is_tidy).map(|first| first.base_offset());
             // What is in the tier is found again too.
-            let remote_start = remote.as_ref().and_then(|remote| remote.range()).map(|(start, _)| start);
+            let remote_start = remote.as_ref().and_then(|remote| remote.range()).map(|range| range.start);
             let first_base = first_local.map(|first| remote_start.map_or(first, |start| start.min(first)));
+            let kept_base = recovered.segments.first().map_or(recovered.log_end, Segment::base_offset);
             let log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch))
                 .with_roll_seed(shard.io().random_u64());
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
-            partition.set_first_base_on_disk(first_base.unwrap_or(Offset(0)));
             if let Some(remote) = remote {
                 partition.set_remote(remote);
             }
             tier_when_asked(&shard, &partition);
+            match first_base {
+                Some(first_base) => partition.set_first_base_on_disk(first_base),
+                None => partition.note_files_below(),
+            }
+            partition.set_producers_durable_at(kept_base);
             shard.host(Rc::new(partition));
             shard.deletions().remove_later(&shard, id, leftovers, 0);
             Some(report)

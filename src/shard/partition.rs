@@ -50,7 +50,12 @@ pub struct Partition {
     log_start_durable: Cell<Offset>,
     /// Base offset of the first segment that a start would find.
     first_base_on_disk: Cell<Offset>,
+    /// Files of deleted segments may stand below that, under their own names.
+    has_files_below: Cell<bool>,
     epochs_turn: Exclusive,
+    snapshots_turn: Exclusive,
+    /// What the log says of producers below is durable without the segments that said it.
+    producers_durable_at: Cell<Offset>,
     /// This partition is queued for a sync, or in one.
     pub(in crate::shard) sync_queued: Cell<bool>,
     /// Its segments in the tier; `None` where there never were any and none are to be.
@@ -79,7 +84,10 @@ impl Partition {
             flush_timer_set: Cell::new(false),
             log_start_durable: Cell::new(Offset(0)),
             first_base_on_disk: Cell::new(Offset(0)),
+            has_files_below: Cell::new(false),
             epochs_turn: Exclusive::default(),
+            snapshots_turn: Exclusive::default(),
+            producers_durable_at: Cell::new(Offset(0)),
             sync_queued: Cell::new(false),
             remote: RefCell::new(None),
             retention_turn: Exclusive::default(),
@@ -151,8 +159,35 @@ impl Partition {
         self.first_base_on_disk.get()
     }
 
+    /// Segments that end at or below may go: what they say of producers is durable.
+    pub(in crate::shard) fn producers_durable_at(&self) -> Offset {
+        self.producers_durable_at.get()
+    }
+
+    pub(in crate::shard) fn set_producers_durable_at(&self, offset: Offset) {
+        self.producers_durable_at.set(offset.max(self.producers_durable_at.get()));
+    }
+
+    /// Who writes and removes snapshots of its producers.
+    pub(in crate::shard) fn snapshots_turn(&self) -> &Exclusive {
+        &self.snapshots_turn
+    }
+
     pub(in crate::shard) fn set_first_base_on_disk(&self, offset: Offset) {
-        self.first_base_on_disk.set(offset.max(self.first_base_on_disk.get()));
+        if !self.has_files_below.get() {
+            self.first_base_on_disk.set(offset.max(self.first_base_on_disk.get()));
+        }
+    }
+
+    /// Whether [`note_files_below`](Self::note_files_below) was called.
+    pub(in crate::shard) fn has_files_below(&self) -> bool {
+        self.has_files_below.get()
+    }
+
+    /// Files of deleted segments have kept their names: until the next start the checkpoint alone says that they do not
+    /// count. Without it a start would take what stands behind the hole for the rest of a torn tail.
+    pub(in crate::shard) fn note_files_below(&self) {
+        self.has_files_below.set(true);
     }
 
     /// Its segments in the tier.

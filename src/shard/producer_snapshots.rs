@@ -1,17 +1,24 @@
 //! Snapshots of producers: written beside the append path, removed when nobody needs them.
 //!
-//! They are derived: where one cannot be written or removed, the next start replays more of the log.
+//! They are derived: where one cannot be written or removed, the next start replays more of the log. But what deleted
+//! segments alone said of producers is said by a snapshot alone: one is durable before they go ([`make_durable`]), and it
+//! stays until a later one is durable too.
 
+use std::future::poll_fn;
+use std::io;
 use std::rc::Rc;
+use std::task::Poll;
 
 use tracing::warn;
 
+use crate::log::error::RecoveryError;
 use crate::log::segment_files;
 use crate::shard::core::Shard;
 use crate::shard::partition::Partition;
 
 /// Writes those that were taken and whose batches are written.
 pub(in crate::shard) async fn write_ready(shard: Rc<Shard>, partition: Rc<Partition>) {
+    let _turn = partition.snapshots_turn().turn(shard.io()).await;
     loop {
         let Some(write) = partition.log().borrow_mut().next_producer_snapshot() else { return };
         let offset = write.offset;
@@ -22,8 +29,59 @@ pub(in crate::shard) async fn write_ready(shard: Rc<Shard>, partition: Rc<Partit
     }
 }
 
+/// Returns when a crash would leave a snapshot for the segments that begin and end below the log start: those may go then.
+///
+/// # Errors
+/// There is none, and none could be written: what those segments alone say of producers would be lost with them.
+pub(in crate::shard) async fn make_durable(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<()> {
+    for _ in 0..TRIES_MAX {
+        let base = partition.log().borrow().first_kept_base();
+        if partition.producers_durable_at() >= base {
+            return Ok(());
+        }
+        if !partition.log().borrow().has_producers() {
+            partition.set_producers_durable_at(base);
+            return Ok(());
+        }
+        write_ready(shard.clone(), partition.clone()).await;
+        let turn = partition.snapshots_turn().turn(shard.io()).await;
+        let known = partition.log().borrow().durable_producer_snapshot(base);
+        if let Some(offset) = known {
+            let synced = segment_files::sync_producer_snapshot(shard.io(), partition.folder(), offset).await;
+            synced.map_err(RecoveryError::into_io)?;
+            partition.set_producers_durable_at(base);
+            return Ok(());
+        }
+        drop(turn);
+        partition.log().borrow_mut().snapshot_producers();
+        // Appends that are under way belong to it.
+        poll_fn(|_| {
+            let log = partition.log().borrow();
+            if !partition.is_online() || log.has_producer_snapshot() || !log.awaits_producer_snapshot() {
+                return Poll::Ready(());
+            }
+            partition.progress().wait(shard.io().current_task());
+            Poll::Pending
+        })
+        .await;
+    }
+    Err(io::Error::other("no snapshot of the partition's producers could be written"))
+}
+
 /// Removes those of deleted segments, and those that a later one replaces.
 pub(in crate::shard) async fn remove_stale(shard: &Rc<Shard>, partition: &Rc<Partition>) {
+    let _turn = partition.snapshots_turn().turn(shard.io()).await;
+    let (newest, has_stale, high_watermark) = {
+        let log = partition.log().borrow();
+        let newest = log.newest_producer_snapshot();
+        (newest, log.has_stale_producer_snapshots(), log.offsets().high_watermark)
+    };
+    // A crash that takes the end of the log with it takes the snapshot of that end too.
+    let Some(newest) = newest.filter(|newest| has_stale && *newest <= high_watermark) else { return };
+    if let Err(error) = segment_files::sync_producer_snapshot(shard.io(), partition.folder(), newest).await {
+        let (topic, index) = (partition.topic(), partition.id().partition);
+        return warn!(topic, partition = index, %error, "a snapshot of the producers could not be synced; earlier ones stay for now");
+    }
     let stale = partition.log().borrow_mut().take_stale_producer_snapshots();
     for offset in stale {
         if let Err(error) = segment_files::remove_producer_snapshot(shard.io(), partition.folder(), offset).await {
@@ -47,3 +105,6 @@ pub(in crate::shard) async fn keep(shard: &Rc<Shard>) {
         shard.io().yield_now().await;
     }
 }
+
+/// The first finds the snapshot of the roll; the second writes one; a failed append may take that away once.
+const TRIES_MAX: usize = 3;

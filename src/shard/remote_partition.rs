@@ -8,6 +8,7 @@ use std::rc::Rc;
 use tracing::warn;
 
 use crate::log::plan::ReadHint;
+use crate::log::recovery::RemoteRange;
 use crate::record::offset::Offset;
 use crate::ring::io::Io;
 use crate::shard::exclusive::{Exclusive, to_its_end};
@@ -80,10 +81,11 @@ impl RemotePartition {
         self.segments.borrow()
     }
 
-    /// What the tier has: from the first offset up to the second.
-    pub fn range(&self) -> Option<(Offset, Offset)> {
+    /// What the tier has.
+    pub fn range(&self) -> Option<RemoteRange> {
         let segments = self.segments.borrow();
-        Some((segments.start()?, segments.end()?.plus(1)))
+        let local_start = segments.local_start();
+        Some(RemoteRange { start: segments.start()?, end: segments.end()?.plus(1), local_start })
     }
 
     /// Makes a change durable, then takes it in. Goes on to its end although the caller goes away.
@@ -104,8 +106,11 @@ impl RemotePartition {
                 assert!(applied.is_ok(), "checked in this turn: {applied:?}");
                 let is_stale = file.is_stale(&this.segments.borrow());
                 if is_stale {
-                    let live = this.segments.borrow().live();
-                    if let Err(error) = file.compact(&io, live).await {
+                    let (live, local_start) = {
+                        let segments = this.segments.borrow();
+                        (segments.live(), segments.local_start())
+                    };
+                    if let Err(error) = file.compact(&io, live, local_start).await {
                         warn!(%error, "the metadata of remote segments could not be written anew; it grows meanwhile");
                     }
                 }

@@ -21,6 +21,10 @@ use crate::shard::error::DeleteFailure;
 use crate::shard::files::FileKind;
 use crate::shard::hosting;
 use crate::shard::partition::Partition;
+use crate::shard::producer_snapshots;
+use crate::shard::remote_partition::RecordError;
+use crate::tier::error::MetadataError;
+use crate::tier::metadata::SegmentEvent;
 
 /// Looks at all partitions of this core every `log.retention.check.interval.ms`, until the stop. What a topic's configs
 /// say then is in force.
@@ -112,8 +116,17 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
             }
         }
     }
+    if removal.local_only
+        && let Err(error) = note_local_start(shard, partition, removal.next_base).await
+    {
+        return warn!(topic, partition = index, %error, "where the local log begins could not be noted: files that the tier has stay here until the next start");
+    }
     let is_known = checkpoints::make_log_start_durable(shard, partition).await;
     if let Err(error) = &is_known {
+        if partition.has_files_below() {
+            // A hole behind those would look like a torn tail, and cost what follows.
+            return warn!(topic, partition = index, %error, "the log start offset could not be written, and files of earlier segments are left: those deleted now keep their files until the next start");
+        }
         // A full disk, perhaps, and these files are what fills it: they go, oldest first and each durably, so that a crash
         // leaves no hole.
         warn!(topic, partition = index, %error, "the log start offset could not be written; segments are deleted one by one");
@@ -121,22 +134,28 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
     for (segment, _) in &removal.segments {
         if shard.is_stopping() {
             // The next start removes what is below the log start; a stop does not wait for five hundred renames.
-            break;
+            return partition.note_files_below();
         }
         if let Err(error) = doom(shard, partition, *segment).await {
+            partition.note_files_below();
             return warn!(topic, partition = index, segment = %segment, %error, "a segment's files could not be renamed; the next start removes them");
         }
-        // Of what the tier has, no checkpoint says that it is gone here: a crash must not leave a hole.
-        if (is_known.is_err() || removal.local_only) && !sync_folder(shard, partition).await {
-            return;
+        if is_known.is_err() && !sync_folder(shard, partition).await {
+            return partition.note_files_below();
         }
     }
-    if removal.local_only {
-        return;
-    }
-    if sync_folder(shard, partition).await && !shard.is_stopping() {
+    if sync_folder(shard, partition).await && !removal.local_only {
         partition.set_first_base_on_disk(removal.next_base);
     }
+}
+
+/// Of what the tier has, no log start says that it is gone here: without this a crash that spared some of the files would
+/// leave a hole. What they alone say of producers becomes durable too.
+async fn note_local_start(shard: &Rc<Shard>, partition: &Rc<Partition>, offset: Offset) -> Result<(), RecordError> {
+    let at_folder = |source| MetadataError::Io { path: partition.folder().display().to_string(), source };
+    producer_snapshots::make_durable(shard, partition).await.map_err(at_folder)?;
+    let Some(remote) = partition.remote() else { return Ok(()) };
+    remote.record(shard.io(), SegmentEvent::LocalStart(offset)).await
 }
 
 /// Renames a segment's files, and has them removed after `file.delete.delay.ms`.

@@ -68,6 +68,8 @@ pub enum SegmentEvent {
     },
     /// A segment as a compacted file has it, whatever came before.
     Image(RemoteSegment),
+    /// The local log begins here: files of segments below may still be there, and do not count.
+    LocalStart(Offset),
 }
 
 impl SegmentEvent {
@@ -78,6 +80,10 @@ impl SegmentEvent {
         match self {
             Self::Copy(segment) => encode_segment(&mut out, KIND_COPY, segment),
             Self::Image(segment) => encode_segment(&mut out, KIND_IMAGE, segment),
+            Self::LocalStart(offset) => {
+                out.push(KIND_LOCAL_START);
+                out.extend_from_slice(&offset.0.to_be_bytes());
+            }
             Self::Delete { id, state } => {
                 out.push(KIND_DELETE);
                 out.extend_from_slice(&id.0.0);
@@ -94,6 +100,10 @@ impl SegmentEvent {
         let event = match *kind {
             KIND_COPY => Self::Copy(decode_segment(&mut rest)?),
             KIND_IMAGE => Self::Image(decode_segment(&mut rest)?),
+            KIND_LOCAL_START => {
+                let offset = Offset(i64::from_be_bytes(take(&mut rest)?));
+                (offset >= Offset(0)).then_some(Self::LocalStart(offset))?
+            }
             KIND_DELETE => {
                 let id = RemoteSegmentId(Uuid(take(&mut rest)?));
                 let [state] = take(&mut rest)?;
@@ -179,6 +189,7 @@ pub(in crate::tier) fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]>
 const KIND_COPY: u8 = 1;
 const KIND_DELETE: u8 = 2;
 const KIND_IMAGE: u8 = 3;
+const KIND_LOCAL_START: u8 = 4;
 const EPOCH_BYTES: usize = 12;
 const SEGMENT_BYTES_GUESS: usize = 96;
 
@@ -211,6 +222,7 @@ pub(crate) mod tests {
             SegmentEvent::Copy(segment(1, 0, 99, SegmentState::CopyStarted)),
             SegmentEvent::Image(segment(1, 0, 99, SegmentState::CopyFinished)),
             SegmentEvent::Delete { id, state: SegmentState::DeleteFinished },
+            SegmentEvent::LocalStart(Offset(1 << 40)),
         ];
         for event in events {
             let bytes = event.encode();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::record::batch::crc32c;
-use crate::record::offset::{PartitionId, TopicId};
+use crate::record::offset::{Offset, PartitionId, TopicId};
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{Io, OpenHow, replace_file};
 use crate::tier::error::MetadataError;
@@ -130,7 +130,12 @@ impl MetadataFile {
     ///
     /// # Errors
     /// The disk refuses: the old one is still there.
-    pub async fn compact(&mut self, io: &Io, live: Vec<RemoteSegmentId>) -> Result<(), MetadataError> {
+    pub async fn compact(
+        &mut self,
+        io: &Io,
+        live: Vec<RemoteSegmentId>,
+        local_start: Offset,
+    ) -> Result<(), MetadataError> {
         let bytes = read_whole(io, &self.path).await.map_err(at_path(&self.path))?;
         let mut live: BTreeMap<RemoteSegmentId, Option<RemoteSegment>> =
             live.into_iter().map(|id| (id, None)).collect();
@@ -159,13 +164,14 @@ impl MetadataFile {
         let mut kept: Vec<RemoteSegment> = live.into_values().flatten().collect();
         kept.sort_by_key(|segment| (segment.start_offset, segment.id));
         let mut out = encode_header(&self.header);
+        out.extend_from_slice(&frame_of(&SegmentEvent::LocalStart(local_start).encode()));
         for segment in &kept {
             out.extend_from_slice(&frame_of(&SegmentEvent::Image(segment.clone()).encode()));
         }
         let end_bytes = out.len() as u64;
         replace_file(io, &self.path, out).await.map_err(at_path(&self.path))?;
         self.end_bytes = end_bytes;
-        self.frames = kept.len();
+        self.frames = kept.len() + 1;
         Ok(())
     }
 }
@@ -309,6 +315,7 @@ mod tests {
                 }
                 let id = segment(0, 0, 0, CopyStarted).id;
                 file.append(&run, &SegmentEvent::Delete { id, state: DeleteStarted }).await.expect("space");
+                file.append(&run, &SegmentEvent::LocalStart(Offset(100))).await.expect("space");
             })
             .expect("ends");
             machine.crash(Crash::PowerCut);
@@ -319,7 +326,7 @@ mod tests {
                 assert_eq!(loaded.file.header(), &header(), "seed {seed}");
                 assert_eq!(starts(&loaded), [100, 200, 300, 400], "seed {seed}");
                 assert_eq!((loaded.invalid_count, loaded.torn_bytes), (0, 0), "seed {seed}");
-                loaded.file.compact(&run, loaded.segments.live()).await.expect("space");
+                loaded.file.compact(&run, loaded.segments.live(), loaded.segments.local_start()).await.expect("space");
                 let id = segment(0, 0, 0, CopyStarted).id;
                 let event = SegmentEvent::Delete { id, state: DeleteFinished };
                 loaded.file.append(&run, &event).await.expect("space");
@@ -327,7 +334,8 @@ mod tests {
                 let again = load(&run).await;
                 assert_eq!(starts(&again), [100, 200, 300, 400], "seed {seed}");
                 assert!(again.segments.unfinished().is_empty());
-                assert_eq!(again.file.frames, 6, "four, and the deletion in two");
+                assert_eq!(again.segments.local_start(), Offset(100), "seed {seed}");
+                assert_eq!(again.file.frames, 7, "four, the local start, and the deletion in two");
             })
             .expect("ends");
         }

@@ -18,6 +18,8 @@ pub struct RemoteSegments {
     unfinished: BTreeMap<RemoteSegmentId, SegmentState>,
     /// Length of the logs of those that are read.
     finished_bytes: u64,
+    /// Where the local log begins: files below do not count.
+    local_start: Offset,
 }
 
 /// One segment that is read, in few bytes.
@@ -112,6 +114,7 @@ impl RemoteSegments {
                     self.unfinished.insert(segment.id, segment.state);
                 }
             }
+            SegmentEvent::LocalStart(offset) => self.local_start = self.local_start.max(*offset),
             SegmentEvent::Delete { id, state: SegmentState::DeleteFinished } => {
                 self.unfinished.remove(id);
             }
@@ -132,7 +135,7 @@ impl RemoteSegments {
     /// Why not.
     pub fn check(&self, event: &SegmentEvent) -> Result<(), InvalidTransition> {
         let (id, to) = match event {
-            SegmentEvent::Image(_) => return Ok(()),
+            SegmentEvent::Image(_) | SegmentEvent::LocalStart(_) => return Ok(()),
             SegmentEvent::Copy(segment) => (segment.id, segment.state),
             SegmentEvent::Delete { id, state } => (*id, *state),
         };
@@ -183,6 +186,12 @@ impl RemoteSegments {
     #[must_use]
     pub fn unfinished(&self) -> Vec<RemoteSegmentId> {
         self.unfinished.keys().copied().collect()
+    }
+
+    /// Where the local log begins.
+    #[must_use]
+    pub fn local_start(&self) -> Offset {
+        self.local_start
     }
 
     /// All that is known.

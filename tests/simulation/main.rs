@@ -11,6 +11,7 @@
 //! ledger.rs   what all clients were promised and saw
 //! oracle.rs   what was promised of records, and whether it was kept: knows no server and no simulator
 //! directories.rs several data directories, of which one fails
+//! deletion.rs what deleted segments leave behind
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
 //! ```
 //!
@@ -19,6 +20,7 @@
 mod broker;
 mod canary;
 mod client;
+mod deletion;
 mod directories;
 mod ledger;
 mod oracle;
