@@ -55,6 +55,8 @@ pub struct PartitionLog {
     pub(in crate::log) readable_max_timestamp: Option<(TimestampMs, Offset)>,
     /// Each segment's jitter comes from it and the segment's base offset.
     roll_seed: u64,
+    /// How often segments were replaced by others.
+    pub(in crate::log) replacements: u64,
 }
 
 /// The configs that a log looks at, by their Kafka names.
@@ -173,6 +175,7 @@ impl PartitionLog {
             index_completed_below: at.segment,
             readable_max_timestamp,
             roll_seed: 0,
+            replacements: 0,
         };
         log.offsets.last_stable = log.offsets.log_start;
         log.move_last_stable();

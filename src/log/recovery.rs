@@ -21,6 +21,7 @@ use crate::log::producer_recovery::{ProducerRecovery, RecoveredProducers};
 use crate::log::scan::{ScanEnd, SegmentScan};
 use crate::log::segment::{Incoming, Segment, SegmentLimits};
 use crate::log::segment_files::{at_path, make_segment, remove_segment, write_epochs, write_metadata};
+use crate::log::swap_recovery::complete_swaps;
 use crate::log::transaction_recovery::TransactionRecovery;
 use crate::record::batch::BatchHeader;
 use crate::record::offset::{Offset, TopicId};
@@ -184,7 +185,10 @@ impl<'a> Opening<'a> {
             folder_changed: false,
             empty: Vec::new(),
         };
-        let entries = io.read_dir(folder).await.map_err(at_path(folder))?;
+        let mut entries = io.read_dir(folder).await.map_err(at_path(folder))?;
+        if complete_swaps(io, folder, &entries).await? {
+            entries = io.read_dir(folder).await.map_err(at_path(folder))?;
+        }
         let mut indexes = Vec::new();
         for entry in entries {
             match PartitionFile::parse(&entry.name) {
@@ -209,6 +213,7 @@ impl<'a> Opening<'a> {
                 PartitionFile::TransactionIndex(segment) => {
                     opening.transaction_indexes.insert(segment, entry.len_bytes);
                 }
+                PartitionFile::Swap(_) => {}
                 PartitionFile::Unknown => opening.log.report.unknown_files.push(entry.name),
             }
         }

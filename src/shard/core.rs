@@ -116,6 +116,10 @@ pub struct RecoveryPoints {
     pub log_starts_by_id: CorePoints,
     /// Those of Kafka's.
     pub log_starts_by_name: PartitionOffsets,
+    /// Where compaction has come to, likewise.
+    pub cleaned_by_id: CorePoints,
+    /// Those of Kafka's.
+    pub cleaned_by_name: PartitionOffsets,
 }
 
 impl Shard {
@@ -236,6 +240,15 @@ impl Shard {
         }
         let by_name = points.log_starts_by_name.get(&(topic.to_owned(), id.partition));
         by_name.copied().filter(|_| !self.has_catalog()).unwrap_or(Offset(0))
+    }
+
+    pub(in crate::shard) fn cleaned_to_of(&self, dir: &DataDir, topic: &str, id: PartitionId) -> Option<Offset> {
+        let start = self.start.borrow();
+        let points = start.recovery_points.get(&dir.path)?;
+        if let Some((_, offset)) = points.cleaned_by_id.get(&id) {
+            return Some(*offset);
+        }
+        points.cleaned_by_name.get(&(topic.to_owned(), id.partition)).copied().filter(|_| !self.has_catalog())
     }
 
     /// Log start offsets that the last run left in a directory, of partitions that are not hosted here and that the

@@ -177,6 +177,11 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
         other => other,
     };
     match recovered {
+        Ok(_) if shard.directory_has_failed(&dir.path) => {
+            // Meanwhile; its others were taken offline.
+            shard.note_open_failed(id, OpenFailure::UntilRestart);
+            None
+        }
         Ok(mut recovered) => {
             let report = std::mem::take(&mut recovered.report);
             let recovery_point = recovered.log_end;
@@ -189,6 +194,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
                 .with_roll_seed(shard.io().random_u64());
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
+            partition.set_cleaned_to(shard.cleaned_to_of(&dir, &topic.name, id));
             match first_base {
                 Some(first_base) => partition.set_first_base_on_disk(first_base),
                 None => partition.note_files_below(),

@@ -6,6 +6,12 @@
 pub mod append;
 pub mod catalog_host;
 pub mod checkpoints;
+mod clean_sink;
+mod clean_source;
+mod clean_swap;
+mod clean_turns;
+pub mod cleaner;
+mod cleaning;
 pub mod coordinator;
 pub mod coordinator_replay;
 pub mod coordinators;

@@ -51,6 +51,11 @@ pub struct Partition {
     /// Files of deleted segments may stand below that, under their own names.
     has_files_below: Cell<bool>,
     epochs_turn: Exclusive,
+    /// Where the last compaction ended; `None` where there was none.
+    cleaned_to: Cell<Option<Offset>>,
+    /// Compaction met something in it that it cannot read.
+    uncleanable: Cell<bool>,
+    replacement_turn: Exclusive,
     snapshots_turn: Exclusive,
     /// What the log says of producers below is durable without the segments that said it.
     producers_durable_at: Cell<Offset>,
@@ -81,6 +86,9 @@ impl Partition {
             first_base_on_disk: Cell::new(Offset(0)),
             has_files_below: Cell::new(false),
             epochs_turn: Exclusive::default(),
+            cleaned_to: Cell::new(None),
+            uncleanable: Cell::new(false),
+            replacement_turn: Exclusive::default(),
             snapshots_turn: Exclusive::default(),
             producers_durable_at: Cell::new(Offset(0)),
             sync_queued: Cell::new(false),
@@ -181,6 +189,29 @@ impl Partition {
     /// count. Without it a start would take what stands behind the hole for the rest of a torn tail.
     pub(in crate::shard) fn note_files_below(&self) {
         self.has_files_below.set(true);
+    }
+
+    /// Where the last compaction ended: below, each key has one record.
+    pub fn cleaned_to(&self) -> Option<Offset> {
+        self.cleaned_to.get()
+    }
+
+    pub(in crate::shard) fn set_cleaned_to(&self, offset: Option<Offset>) {
+        self.cleaned_to.set(offset);
+    }
+
+    /// True where compaction has given it up until the server is started again.
+    pub fn is_uncleanable(&self) -> bool {
+        self.uncleanable.get()
+    }
+
+    pub(in crate::shard) fn set_uncleanable(&self) {
+        self.uncleanable.set(true);
+    }
+
+    /// Who takes segments away or puts others in their place.
+    pub(in crate::shard) fn replacement_turn(&self) -> &Exclusive {
+        &self.replacement_turn
     }
 
     /// Who writes the leader epochs.

@@ -40,8 +40,15 @@ pub async fn locate(
         return Err(ReadFailure::Offline);
     }
     let plan = || partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, bound);
+    let replacements = || partition.log().borrow().replacements();
+    let mut planned_at = replacements();
     let mut lookup = plan()?;
     loop {
+        if replacements() != planned_at {
+            // Compaction has moved what was found.
+            planned_at = replacements();
+            lookup = plan()?;
+        }
         let (segment, kind, position_bytes, len_bytes) = match lookup.step() {
             LookupStep::Empty => return Ok(None),
             LookupStep::NeedIndex { segment, position_bytes, len_bytes } => {
@@ -55,6 +62,9 @@ pub async fn locate(
                     lookup = plan()?;
                     continue;
                 };
+                if replacements() != planned_at {
+                    continue;
+                }
                 if let Some(hint) = found.next_hint {
                     partition.log().borrow_mut().read_hint(hint);
                 }
@@ -68,6 +78,9 @@ pub async fn locate(
         let buffer = shard.io().buffer(len_bytes as usize);
         let (read, buffer) = file.read_at(buffer, position_bytes).await;
         let read = read.map_err(|error: io::Error| ReadFailure::from(error))?;
+        if replacements() != planned_at {
+            continue;
+        }
         lookup.feed(&buffer[..read])?;
     }
 }

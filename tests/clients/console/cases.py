@@ -153,7 +153,7 @@ def _(context):
 
     def consume(count):
         text = context.tool("console-consumer", "--topic", topic, "--group", group, "--max-messages", str(count), "--timeout-ms", "30000",
-                            "--consumer-property", "auto.offset.reset=earliest")
+                            "--from-beginning")
         return sorted(text.split())
 
     context.tool("console-producer", "--topic", topic, stdin=b"".join(b"line%02d\n" % i for i in range(20)))

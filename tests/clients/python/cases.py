@@ -305,7 +305,7 @@ class Member:
             if self.records:
                 try:
                     self.consumer.commit()
-                except errors.CommitFailedError:
+                except (errors.CommitFailedError, errors.RebalanceInProgressError):
                     pass
             self.assigned = frozenset(part.partition for part in self.consumer.assignment())
 
