@@ -25,6 +25,7 @@ mod compaction;
 mod deletion;
 mod directories;
 mod ledger;
+mod member;
 mod oracle;
 mod producer;
 mod scenario;

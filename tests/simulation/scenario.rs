@@ -55,7 +55,13 @@ impl Scenario {
         let sim = Sim::new(SimOptions { seed, faults: Faults::default(), delays });
         let mut config = BrokerConfig::default();
         // Lives are short: segments are looked at for deletion early and often.
-        for pair in ["log.initial.task.delay.ms=5", "log.retention.check.interval.ms=20"] {
+        let pairs = [
+            "log.initial.task.delay.ms=5",
+            "log.retention.check.interval.ms=20",
+            "offsets.topic.num.partitions=4",
+            "group.initial.rebalance.delay.ms=5",
+        ];
+        for pair in pairs {
             config.set_pair(pair).expect("a config that works");
         }
         // In a third of the seeds core 0 has all connections, and works with core 1 by mail.

@@ -10,6 +10,7 @@ use alluvium::wire::uuid::Uuid;
 
 use crate::client::{CallError, Connection, Fetched, TopicView};
 use crate::ledger::{Ledger, TopicState, count};
+use crate::member;
 use crate::oracle::Contents;
 use crate::producer::{self, ProducerKind};
 use crate::server::{Server, core_of};
@@ -76,6 +77,9 @@ impl Client {
 pub(crate) fn start(client: Client) {
     for number in 0..client.options.topic_count {
         spawn(&client, move |client| administer(client, format!("topic-{number}")));
+    }
+    for number in 0..client.random.below(3) {
+        spawn(&client, move |client| member::run(client, format!("group-{number}")));
     }
 }
 
