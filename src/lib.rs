@@ -3,9 +3,11 @@
 pub mod api;
 pub mod cli;
 pub mod control;
+pub mod group;
 pub mod log;
 pub mod record;
 pub mod ring;
 pub mod server;
 pub mod shard;
+pub mod txn;
 pub mod wire;

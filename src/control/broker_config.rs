@@ -279,11 +279,11 @@ impl BrokerConfig {
         self.set.get(name).map(String::as_str).or_else(|| default_of(name))
     }
 
-    fn integer(&self, name: &str) -> i64 {
+    pub(super) fn integer(&self, name: &str) -> i64 {
         self.text(name).and_then(integer).unwrap_or(0)
     }
 
-    fn count32(&self, name: &str) -> u32 {
+    pub(super) fn count32(&self, name: &str) -> u32 {
         u32::try_from(self.integer(name)).unwrap_or(0)
     }
 

@@ -6,6 +6,8 @@ pub mod builder;
 pub mod check;
 pub mod compression;
 pub mod compressor;
+pub mod control;
+pub mod coordination;
 pub mod decompress;
 pub mod keyed_record;
 pub mod offset;

@@ -11,6 +11,7 @@ use ahash::RandomState;
 
 use crate::control::catalog::Catalog;
 use crate::control::snapshot::Snapshot;
+use crate::group::coordinator::GroupCoordinator;
 use crate::log::core_checkpoint::CorePoints;
 use crate::log::recovery_point::PartitionOffsets;
 use crate::record::offset::{Offset, PartitionId};
@@ -19,6 +20,7 @@ use crate::ring::mailbox::{self, Mailbox, MailboxSeat};
 use crate::ring::task::WaitList;
 use crate::ring::timer::Nanos;
 use crate::shard::catalog_host::CatalogHost;
+use crate::shard::coordinators::Coordinators;
 use crate::shard::counters::Counters;
 use crate::shard::deletion::Deletions;
 use crate::shard::directories::Directories;
@@ -32,6 +34,7 @@ use crate::shard::options::{DataDir, ShardOptions};
 use crate::shard::partition::Partition;
 use crate::shard::recompression::RecompressionSlots;
 use crate::shard::watch::Watches;
+use crate::txn::coordinator::TransactionCoordinator;
 
 /// One core: its partitions, files, memory and mail. Never leaves its thread.
 pub struct Shard {
@@ -52,6 +55,8 @@ pub struct Shard {
     mailbox: Mailbox<Question, Answer>,
     jobs: Mailbox<Job, Done>,
     watches: Watches,
+    groups: Coordinators<GroupCoordinator>,
+    transactions: Coordinators<TransactionCoordinator>,
     counters: Counters,
     stopping: Cell<bool>,
     /// Its partitions are being closed: nothing is appended any more.
@@ -135,6 +140,8 @@ impl Shard {
             mailbox: mail.questions.bind(&io),
             jobs: mail.jobs.bind(&io),
             watches: Watches::new(&io),
+            groups: Coordinators::default(),
+            transactions: Coordinators::default(),
             directories: Directories::new(&options.data_dirs),
             counters: Counters::default(),
             stopping: Cell::new(false),
@@ -350,6 +357,16 @@ impl Shard {
     /// Who waits for partitions across cores.
     pub(in crate::shard) fn watches(&self) -> &Watches {
         &self.watches
+    }
+
+    /// Coordinators of groups.
+    pub(in crate::shard) fn groups(&self) -> &Coordinators<GroupCoordinator> {
+        &self.groups
+    }
+
+    /// Coordinators of transactions.
+    pub(in crate::shard) fn transactions(&self) -> &Coordinators<TransactionCoordinator> {
+        &self.transactions
     }
 
     /// What it has counted.

@@ -27,10 +27,12 @@ pub enum FileKind {
     OffsetIndex,
     /// `.timeindex`
     TimeIndex,
+    /// `.txnindex`
+    TransactionIndex,
 }
 
 impl FileKind {
-    const ALL: [Self; 3] = [Self::Log, Self::OffsetIndex, Self::TimeIndex];
+    const ALL: [Self; 4] = [Self::Log, Self::OffsetIndex, Self::TimeIndex, Self::TransactionIndex];
 }
 
 type Key = (PartitionId, SegmentId, FileKind);
@@ -103,6 +105,7 @@ impl FileCache {
             // Derived: one that is missing is made again.
             FileKind::OffsetIndex => (layout::offset_index_path(folder, segment), OpenHow::ReadWriteOrCreate),
             FileKind::TimeIndex => (layout::time_index_path(folder, segment), OpenHow::ReadWriteOrCreate),
+            FileKind::TransactionIndex => (layout::transaction_index_path(folder, segment), OpenHow::ReadWriteOrCreate),
         };
         loop {
             let replacements = self.replacements.get();

@@ -317,7 +317,7 @@ impl Partition {
     /// What a reader sees of it now.
     pub fn seen(&self) -> Seen {
         let offsets = self.log.borrow().offsets();
-        Seen { high_watermark: offsets.high_watermark, log_start: offsets.log_start }
+        Seen { high_watermark: offsets.high_watermark, last_stable: offsets.last_stable, log_start: offsets.log_start }
     }
 
     /// Where appends of other cores' connections keep their order.

@@ -3,8 +3,11 @@
 use std::io;
 use std::rc::Rc;
 
+use crate::log::error::ReadError;
 use crate::log::lookup::LookupStep;
+use crate::log::partition_transactions::AbortedSource;
 use crate::log::plan::{ReadBound, ReadPlan, SegmentId};
+use crate::log::transaction_index::{AbortedTransaction, TRANSACTION_ENTRY_BYTES, collect};
 use crate::record::offset::Offset;
 use crate::ring::io::File;
 use crate::shard::core::Shard;
@@ -20,7 +23,7 @@ pub struct RecordsRange {
     pub plan: ReadPlan,
 }
 
-/// Finds the records from `from` on, up to the high watermark. `None`: there are none yet, or the first batch does not
+/// Finds the records from `from` on, up to `bound`. `None`: there are none yet, or the first batch does not
 /// fit into `bytes_max` and `whole_first_batch` is not asked for.
 ///
 /// # Errors
@@ -31,11 +34,12 @@ pub async fn locate(
     from: Offset,
     bytes_max: u32,
     whole_first_batch: bool,
+    bound: ReadBound,
 ) -> Result<Option<RecordsRange>, ReadFailure> {
     if !partition.is_online() {
         return Err(ReadFailure::Offline);
     }
-    let plan = || partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, ReadBound::HighWatermark);
+    let plan = || partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, bound);
     let replacements = || partition.log().borrow().replacements();
     let mut planned_at = replacements();
     let mut lookup = plan()?;
@@ -79,6 +83,47 @@ pub async fn locate(
         }
         lookup.feed(&buffer[..read])?;
     }
+}
+
+/// The aborted transactions that a reader of `range` has to know, in the order of their markers. Called in the same poll in
+/// which the range was located. `None`: compaction has replaced segments meanwhile, and the range is to be located again,
+/// for the indexes no longer tell of records that only the replaced files have.
+///
+/// # Errors
+/// An index could not be read, or is not what it was.
+pub async fn aborted_transactions(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    range: &ReadPlan,
+) -> Result<Option<Vec<AbortedTransaction>>, ReadFailure> {
+    let mut found = Vec::new();
+    let replacements = partition.log().borrow().replacements();
+    let Some(plan) = partition.log().borrow().plan_aborted(range) else { return Ok(Some(found)) };
+    for source in plan.sources {
+        let goes_on = match source {
+            AbortedSource::Memory(entries) => collect(entries, plan.from, plan.upper, &mut found),
+            AbortedSource::File { segment, entry_count } => {
+                let opened = open(shard, partition, segment, FileKind::TransactionIndex).await;
+                if partition.log().borrow().replacements() != replacements {
+                    return Ok(None);
+                }
+                let Some(file) = opened? else { continue };
+                let len_bytes = entry_count as usize * TRANSACTION_ENTRY_BYTES;
+                let (read, buffer) = file.read_at(shard.io().buffer(len_bytes), 0).await;
+                if partition.log().borrow().replacements() != replacements {
+                    return Ok(None);
+                }
+                if read.map_err(|error: io::Error| ReadFailure::from(error))? < len_bytes {
+                    return Err(ReadError::Damaged { segment: segment.base_offset(), position_bytes: 0 }.into());
+                }
+                collect(AbortedTransaction::decode_all(&buffer[..len_bytes]), plan.from, plan.upper, &mut found)
+            }
+        };
+        if !goes_on {
+            break;
+        }
+    }
+    Ok(Some(found))
 }
 
 /// `None` where the segment was deleted meanwhile: the offset is to be looked up again, and is out of range by then.
