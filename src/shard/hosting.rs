@@ -96,6 +96,9 @@ async fn take_in_turn(shard: &Rc<Shard>, snapshot: Snapshot) {
     for partition in gone {
         let deleted = snapshot.topic_by_id(partition.id().topic_id).is_none();
         let _ = shard.unhost(partition.id());
+        if let Some(tier) = shard.tier() {
+            tier.mover().borrow_mut().forget(partition.id());
+        }
         partition.take_offline(shard.io(), "it is no longer on this core");
         if deleted {
             remove(shard, &partition).await;
