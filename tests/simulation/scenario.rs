@@ -59,6 +59,7 @@ impl Scenario {
             "log.initial.task.delay.ms=5",
             "log.retention.check.interval.ms=20",
             "offsets.topic.num.partitions=4",
+            "transaction.state.log.num.partitions=4",
             "group.initial.rebalance.delay.ms=5",
         ];
         for pair in pairs {

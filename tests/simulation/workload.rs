@@ -14,6 +14,7 @@ use crate::member;
 use crate::oracle::Contents;
 use crate::producer::{self, ProducerKind};
 use crate::server::{Server, core_of};
+use crate::transactor;
 
 /// What every client has: its core, what it promises to remember, and randomness of its own.
 pub(crate) struct Client {
@@ -82,6 +83,9 @@ pub(crate) fn start(client: Client) {
     }
     for number in 0..client.random.below(3) {
         spawn(&client, move |client| member::run(client, format!("group-{number}")));
+    }
+    for number in 0..client.random.below(3) {
+        spawn(&client, move |client| transactor::run(client, format!("transactor-{number}")));
     }
 }
 
