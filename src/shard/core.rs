@@ -438,6 +438,7 @@ impl Shard {
         self.stopping.set(true);
         self.io.wake_all(&self.stop_waiters);
         self.groups.send_away(self);
+        self.transactions.send_away(self);
         for partition in self.partitions.borrow().values() {
             self.io.wake_all(partition.progress());
         }

@@ -237,6 +237,39 @@ def _(context):
         kafka.stop()
 
 
+@suite.case("kafka-decodes-our-offsets-and-groups")
+def _(context):
+    ours = Alluvium(context.binary, context.port + 1, os.path.join(context.folder, "ours-groups"))
+    cluster = ours.start()
+    cluster.create_topic("read", 2)
+    with cluster.connect() as connection:
+        rows = connection.call("FindCoordinator", 4, {"CoordinatorKeys": ["classic", "modern"]})["Coordinators"]
+    at = {row["Key"]: (row["Host"], row["Port"]) for row in rows}
+    with Connection(at["classic"]) as connection:
+        join = {"GroupId": "classic", "SessionTimeoutMs": 10000, "RebalanceTimeoutMs": 10000, "MemberId": "", "ProtocolType": "consumer",
+                "GroupInstanceId": "instance", "Protocols": [{"Name": "range", "Metadata": b"\0\0\0\0\0\1\0\4read\xff\xff\xff\xff"}]}
+        joined = connection.call("JoinGroup", 9, join)
+        member = joined["MemberId"]
+        sync = {"GroupId": "classic", "GenerationId": 1, "MemberId": member, "GroupInstanceId": "instance", "ProtocolType": "consumer", "ProtocolName": "range",
+                "Assignments": [{"MemberId": member, "Assignment": b"\0\0\0\0\0\1\0\4read\0\0\0\1\0\0\0\0\xff\xff\xff\xff"}]}
+        equal(connection.call("SyncGroup", 5, sync)["ErrorCode"], 0, "sync")
+        part = {"PartitionIndex": 1, "CommittedOffset": 77, "CommittedMetadata": "here", "CommittedLeaderEpoch": 3}
+        commit = {"GroupId": "classic", "GenerationIdOrMemberEpoch": 1, "MemberId": member, "GroupInstanceId": "instance", "Topics": [{"Name": "read", "Partitions": [part]}]}
+        equal(connection.call("OffsetCommit", 8, commit)["Topics"][0]["Partitions"][0]["ErrorCode"], 0, "commit")
+    with Connection(at["modern"]) as connection:
+        beat = {"GroupId": "modern", "MemberId": "m", "MemberEpoch": 0, "InstanceId": None, "RackId": None, "RebalanceTimeoutMs": 30000,
+                "SubscribedTopicNames": ["read"], "SubscribedTopicRegex": None, "ServerAssignor": "range", "TopicPartitions": []}
+        equal(connection.call("ConsumerGroupHeartbeat", 1, beat)["ErrorCode"], 0, "heartbeat")
+    ours.stop()
+    logs = [name for name in glob.glob(os.path.join(ours.folder, "__consumer_offsets-*", "*.log")) if os.path.getsize(name)]
+    text = dump(logs, "--offsets-decoder", "--deep-iteration")
+    equal(complaints(text), [], "kafka-dump-log --offsets-decoder")
+    for part in ('"type":"1","data":{"group":"classic","topic":"read","partition":1}', '"offset":77,"leaderEpoch":3,"metadata":"here"',
+                 '"type":"2","data":{"group":"classic"}', '"groupInstanceId":"instance"', '"type":"3","data":{"groupId":"modern"}',
+                 '"type":"5","data":{"groupId":"modern","memberId":"m"}', '"subscribedTopicNames":["read"]', '"type":"6"', '"type":"7"', '"type":"8"'):
+        true(part in text, f"{part} is not in the dump: {text[:2000]}")
+
+
 if __name__ == "__main__":
     arguments = suite.arguments()
     arguments.add_argument("--port", type=int, default=21050, help="port to port + 3 are free")
