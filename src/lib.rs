@@ -9,5 +9,6 @@ pub mod record;
 pub mod ring;
 pub mod server;
 pub mod shard;
+pub mod tier;
 pub mod txn;
 pub mod wire;

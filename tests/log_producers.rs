@@ -85,6 +85,7 @@ fn options(recovery_point: i64, clean: bool) -> RecoveryOptions {
         topic_id: Some(TOPIC),
         index_interval_bytes: 200,
         producer_expiration_ms: NEVER_MS,
+        remote: None,
     }
 }
 

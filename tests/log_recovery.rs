@@ -76,6 +76,7 @@ fn unclean(recovery_point: i64) -> RecoveryOptions {
         topic_id: Some(TOPIC),
         index_interval_bytes: 200,
         producer_expiration_ms: PRODUCER_EXPIRATION_MS,
+        remote: None,
     }
 }
 

@@ -73,6 +73,7 @@ impl Disk {
             topic_id: Some(TOPIC),
             index_interval_bytes: config.index_interval_bytes,
             producer_expiration_ms: 86_400_000,
+            remote: None,
         };
         let opened = self.run(move |io| async move { open_partition(&io, &folder(), &options).await });
         PartitionLog::new(opened.expect("it was written well"), config, LeaderEpoch(3))

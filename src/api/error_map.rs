@@ -152,9 +152,11 @@ pub fn read_failure(failure: &ReadFailure) -> ErrorCode {
         ReadFailure::Refused(ReadError::OutOfRange { .. } | ReadError::BelowLocalStart { .. }) => {
             ErrorCode::OffsetOutOfRange
         }
-        ReadFailure::Refused(ReadError::Damaged { .. }) | ReadFailure::Offline | ReadFailure::Disk(_) => {
-            ErrorCode::KafkaStorageError
-        }
+        // Clients try again at all of these.
+        ReadFailure::Refused(ReadError::Damaged { .. })
+        | ReadFailure::Offline
+        | ReadFailure::Disk(_)
+        | ReadFailure::Remote(_) => ErrorCode::KafkaStorageError,
     }
 }
 

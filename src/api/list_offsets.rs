@@ -184,8 +184,23 @@ fn begin_one(shard: &Shard, ask: Ask, bound: ReadBound) -> Result<Begun, ErrorCo
             let (offset, epoch) = if ask.timestamp == EARLIEST { log.earliest() } else { log.earliest_local() };
             return Ok(Begun::Known(Found::at(offset.get(), epoch)));
         }
-        // There is no tier: what Kafka answers where a topic has none.
-        LATEST_TIERED | EARLIEST_PENDING_UPLOAD => return Ok(Begun::Known(Found::NONE)),
+        // What Kafka answers where a topic is not tiered.
+        LATEST_TIERED | EARLIEST_PENDING_UPLOAD if !partition.limits().tier.enabled => {
+            return Ok(Begun::Known(Found::NONE));
+        }
+        LATEST_TIERED => {
+            let found = partition.remote().and_then(|remote| remote.segments().end());
+            return Ok(Begun::Known(found.map_or(Found::NONE, |end| Found::at(end.get(), log.epoch_at(end)))));
+        }
+        EARLIEST_PENDING_UPLOAD => {
+            let copied_to = partition.remote().and_then(|remote| remote.segments().end());
+            let offsets = log.offsets();
+            let pending = match copied_to {
+                Some(end) => end.plus(1).max(offsets.local_log_start),
+                None => offsets.log_start,
+            };
+            return Ok(Begun::Known(Found::at(pending.get(), log.epoch_at(pending))));
+        }
         MAX_TIMESTAMP => Search::MaxTimestamp,
         timestamp => Search::AtOrAfter(TimestampMs(timestamp)),
     };

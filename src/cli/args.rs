@@ -15,6 +15,7 @@ use super::produce_args::ProduceArgs;
 use super::txn_args::TxnArgs;
 use crate::record::compression::Compression;
 use crate::ring::ring_mask::RingMask;
+use crate::tier::tier_url::TierUrl;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -75,6 +76,15 @@ pub struct ServeArgs {
     /// 128M to 1G a core]
     #[arg(long, value_name = "SIZE", value_parser = byte_size::parse)]
     pub memory: Option<u64>,
+    /// Where topics with remote.storage.enable keep their sealed segments: a folder of a second disk, file:///mnt/hdd/base
+    #[arg(long, value_name = "URL")]
+    pub tier: Option<TierUrl>,
+    /// Do not start where the tier does not answer; otherwise the server starts, says so, and tries again
+    #[arg(long, requires = "tier")]
+    pub tier_required: bool,
+    /// Memory of each core for the tier's work [default: 128M]
+    #[arg(long, value_name = "SIZE", value_parser = byte_size::parse, requires = "tier")]
+    pub tier_memory: Option<u64>,
     /// A broker setting, spelled as in Kafka's server.properties; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
     pub settings: Vec<(String, String)>,

@@ -93,6 +93,7 @@ impl Kind {
             PartitionFile::LeaderEpochs
             | PartitionFile::Metadata
             | PartitionFile::Swap(_)
+            | PartitionFile::RemoteSegments
             | PartitionFile::Leftover
             | PartitionFile::Unknown => None,
         }

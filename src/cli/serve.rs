@@ -16,7 +16,7 @@ use crate::control::broker_config::{BrokerConfig, Effect};
 use crate::control::id::{BrokerId, CoreIndex};
 use crate::ring::core::CoreOptions;
 use crate::server::boot::{self, ServerOptions};
-use crate::shard::options::{BrokerAddress, ListenMode, ShardOptions};
+use crate::shard::options::{BrokerAddress, ListenMode, ShardOptions, TierOptions};
 
 /// Runs `alluvium serve` until it ends.
 pub fn run(args: &ServeArgs) -> ExitCode {
@@ -75,6 +75,9 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
             Effect::NoMeaning { why } => warn!(key, value, why, "this setting has no meaning here"),
         }
     }
+    if options.tier.value.is_some() {
+        broker_config.enable_tier();
+    }
     broker_config.set("alluvium.durability", options.durability.value.name()).map_err(ServeError::Setting)?;
     let cpus = options.cores.value.clone();
     let core_count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
@@ -120,6 +123,11 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
         connections_per_ip_max: usize::try_from(broker_config.max_connections_per_ip()).unwrap_or(usize::MAX),
         fetch_bytes_max: broker_config.fetch_max_bytes(),
         fetch_sessions_max: share(broker_config.fetch_session_slots_max()),
+        tier: options.tier.value.clone().map(|url| TierOptions {
+            url,
+            is_required: options.tier_required.value,
+            memory_bytes: usize::try_from(options.tier_memory_bytes.value).unwrap_or(usize::MAX),
+        }),
         broker_config,
     };
     let ring = CoreOptions {

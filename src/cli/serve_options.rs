@@ -15,6 +15,7 @@ use super::byte_size;
 use super::cores::{self, CORES_MAX, CoresError, Processor};
 use crate::control::broker_config::BrokerConfigError;
 use crate::ring::ring_mask::RingMask;
+use crate::tier::tier_url::TierUrl;
 
 /// All that the server needs to know, resolved once and handed down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,12 @@ pub struct ServeOptions {
     pub durability: Resolved<Durability>,
     /// Memory for requests, answers and caches, all cores together.
     pub memory_bytes: Resolved<u64>,
+    /// The tier, where there is one.
+    pub tier: Resolved<Option<TierUrl>>,
+    /// Whether a server whose tier does not answer starts.
+    pub tier_required: Resolved<bool>,
+    /// Memory of each core for the tier's work.
+    pub tier_memory_bytes: Resolved<u64>,
     /// Kafka's broker settings, in the order given; a later one of the same key wins.
     pub settings: Resolved<Vec<(String, String)>>,
     /// Whether a replication factor above the number of machines becomes 1 instead of an error.
@@ -172,6 +179,9 @@ impl ServeOptions {
             data_dirs,
             durability: Resolved::or(args.durability, Durability::default()),
             memory_bytes,
+            tier: args.tier.clone().map_or_else(|| Resolved::default_of(None), |url| Resolved::flag(Some(url))),
+            tier_required: Resolved::or(args.tier_required.then_some(true), false),
+            tier_memory_bytes: Resolved::or(args.tier_memory, TIER_MEMORY_BYTES),
             settings,
             clamp_replication: Resolved::or(args.clamp_replication.then_some(true), false),
             log_filter: Resolved::or(args.log.clone(), "info".to_owned()),
@@ -202,6 +212,11 @@ impl fmt::Display for ServeOptions {
         line("data-dir", &dirs.join(","), self.data_dirs.source)?;
         line("durability", &durability, self.durability.source)?;
         line("memory", &memory, self.memory_bytes.source)?;
+        if let Some(url) = &self.tier.value {
+            line("tier", url, self.tier.source)?;
+            line("tier-required", &self.tier_required.value, self.tier_required.source)?;
+            line("tier-memory", &byte_size::display(self.tier_memory_bytes.value), self.tier_memory_bytes.source)?;
+        }
         let clamp = &self.clamp_replication;
         line("clamp-replication", &clamp.value, clamp.source)?;
         line("log", &self.log_filter.value, self.log_filter.source)?;
@@ -318,6 +333,7 @@ fn meminfo_total_bytes(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
+const TIER_MEMORY_BYTES: u64 = 128 << 20;
 const CORE_MEMORY_BYTES_MIN: u64 = 128 << 20;
 const CORE_MEMORY_BYTES_MAX: u64 = 1 << 30;
 

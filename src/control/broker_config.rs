@@ -215,6 +215,37 @@ impl BrokerConfig {
         self.count32("producer.id.expiration.ms")
     }
 
+    /// `remote.log.manager.task.interval.ms`.
+    #[must_use]
+    pub fn remote_task_interval_ms(&self) -> u64 {
+        u64::try_from(self.integer("remote.log.manager.task.interval.ms")).unwrap_or(u64::MAX)
+    }
+
+    /// `remote.log.manager.task.retry.backoff.ms`.
+    #[must_use]
+    pub fn remote_retry_backoff_ms(&self) -> u64 {
+        u64::try_from(self.integer("remote.log.manager.task.retry.backoff.ms")).unwrap_or(0)
+    }
+
+    /// `remote.log.manager.task.retry.backoff.max.ms`.
+    #[must_use]
+    pub fn remote_retry_backoff_ms_max(&self) -> u64 {
+        u64::try_from(self.integer("remote.log.manager.task.retry.backoff.max.ms")).unwrap_or(0)
+    }
+
+    /// `remote.log.manager.task.retry.jitter`, in thousandths.
+    #[must_use]
+    pub fn remote_retry_jitter_permille(&self) -> u32 {
+        let jitter = self.text("remote.log.manager.task.retry.jitter").and_then(config_value::double).unwrap_or(0.0);
+        (jitter.clamp(0.0, 0.5) * 1000.0) as u32
+    }
+
+    /// `remote.log.manager.copy.max.bytes.per.second`, of the machine.
+    #[must_use]
+    pub fn remote_copy_bytes_per_second(&self) -> u64 {
+        u64::try_from(self.integer("remote.log.manager.copy.max.bytes.per.second")).unwrap_or(u64::MAX)
+    }
+
     /// `queued.max.requests`, of the machine.
     #[must_use]
     pub fn queued_max_requests(&self) -> u32 {

@@ -32,6 +32,8 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("log.dirs", "--data-dir"),
     ("remote.log.storage.system.enable", "--tier"),
     ("remote.log.storage.manager.class.name", "--tier"),
+    ("remote.log.storage.hdfs.base.dir", "--tier"),
+    ("remote.log.storage.hdfs.fs.uri", "--tier"),
 ];
 
 const LONG_MAX: Option<&str> = Some("9223372036854775807");
@@ -48,6 +50,8 @@ const NO_CONTROLLER: Option<&str> = Some("there is no separate controller");
 const CHECKPOINTS: Option<&str> = Some("checkpoints are written when what they hold is durable");
 const LOADING: Option<&str> = Some("coordinators read their partitions in slices of 1 MiB");
 const UNCOMPRESSED: Option<&str> = Some("records of coordinators are not compressed");
+const TIER_CACHES: Option<&str> = Some("indexes of the tier are read where they lie, and kept in the page cache");
+const TIER_METADATA: Option<&str> = Some("what is known of remote segments lies beside each partition, not in a topic");
 const JMX: Option<&str> = Some("metrics are not JMX's");
 
 const fn works(
@@ -163,6 +167,38 @@ pub const BROKER_CONFIGS: &[BrokerConfigKey] = &[
     idle("producer.purgatory.purge.interval.requests", Int, Some("1000"), PURGATORY),
     works("queued.max.request.bytes", Long, Some("-1"), Valid::Any, "The most bytes of requests that are read and not answered; -1: as --memory allows."),
     works("queued.max.requests", Int, Some("500"), POSITIVE, "The most requests that are read and not answered."),
+    works("remote.fetch.max.wait.ms", Int, Some("500"), POSITIVE, "How long a fetch waits for the tier."),
+    works("remote.list.offsets.request.timeout.ms", Long, Some("30000"), POSITIVE, "How long a lookup by time waits for the tier."),
+    idle("remote.log.index.file.cache.total.size.bytes", Long, Some("1073741824"), TIER_CACHES),
+    idle("remote.log.index.file.cache.ttl.ms", Long, Some("900000"), TIER_CACHES),
+    works("remote.log.manager.copy.max.bytes.per.second", Long, LONG_MAX, POSITIVE, "The most bytes a second that are copied to the tier."),
+    idle("remote.log.manager.copy.quota.window.num", Int, Some("11"), Some("the rate is kept for each piece that is sent, without a window")),
+    idle("remote.log.manager.copy.quota.window.size.seconds", Int, Some("1"), Some("the rate is kept for each piece that is sent, without a window")),
+    idle("remote.log.manager.copier.thread.pool.size", Int, Some("10"), THREADS),
+    idle("remote.log.manager.expiration.thread.pool.size", Int, Some("10"), THREADS),
+    idle("remote.log.manager.follower.thread.pool.size", Int, Some("2"), THREADS),
+    idle("remote.log.manager.fetch.max.bytes.per.second", Long, LONG_MAX, Some("reads of the tier are not limited")),
+    idle("remote.log.manager.fetch.quota.window.num", Int, Some("11"), Some("reads of the tier are not limited")),
+    idle("remote.log.manager.fetch.quota.window.size.seconds", Int, Some("1"), Some("reads of the tier are not limited")),
+    works("remote.log.manager.task.interval.ms", Long, Some("30000"), POSITIVE, "How often partitions are looked at for what is to be copied to the tier or deleted there, besides whenever a segment is sealed."),
+    works("remote.log.manager.task.retry.backoff.max.ms", Long, Some("30000"), POSITIVE, "The longest wait after a failure of the tier."),
+    works("remote.log.manager.task.retry.backoff.ms", Long, Some("500"), POSITIVE, "The first wait after a failure of the tier; it doubles with each further one."),
+    works("remote.log.manager.task.retry.jitter", Double, Some("0.2"), Valid::Any, "The share by which such a wait is shorter or longer."),
+    idle("remote.log.manager.thread.pool.size", Int, Some("2"), THREADS),
+    idle("remote.log.metadata.consume.wait.ms", Long, Some("120000"), TIER_METADATA),
+    idle("remote.log.metadata.custom.metadata.max.bytes", Int, Some("128"), TIER_METADATA),
+    idle("remote.log.metadata.manager.class.name", String, Some("org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"), TIER_METADATA),
+    idle("remote.log.metadata.manager.class.path", String, None, TIER_METADATA),
+    idle("remote.log.metadata.manager.impl.prefix", String, Some("rlmm.config."), TIER_METADATA),
+    idle("remote.log.metadata.manager.listener.name", String, None, TIER_METADATA),
+    idle("remote.log.reader.max.pending.tasks", Int, Some("100"), THREADS),
+    idle("remote.log.reader.threads", Int, Some("10"), THREADS),
+    idle("remote.log.storage.manager.class.path", String, None, Some("the tier's stores are built in; --tier names the one to use")),
+    idle("remote.log.storage.manager.impl.prefix", String, Some("rsm.config."), Some("the tier's stores are built in; --tier names the one to use")),
+    idle("remote.log.storage.hdfs.keytab.path", String, None, Some("only folders of this machine are stores yet")),
+    idle("remote.log.storage.hdfs.remote.read.bytes", Int, None, Some("what a fetch asks for is read, no more")),
+    idle("remote.log.storage.hdfs.remote.read.cache.bytes", Long, None, TIER_CACHES),
+    idle("remote.log.storage.hdfs.user", String, None, Some("only folders of this machine are stores yet")),
     idle("replica.fetch.backoff.ms", Int, Some("1000"), ONE_REPLICA),
     idle("replica.fetch.max.bytes", Int, Some("1048576"), ONE_REPLICA),
     idle("replica.fetch.min.bytes", Int, Some("1"), ONE_REPLICA),

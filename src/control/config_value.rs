@@ -126,6 +126,13 @@ pub enum ConfigError {
         "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being an empty list."
     )]
     TierCleanupPolicy,
+    /// A topic that is to be tiered no more, while what is in the tier would stay.
+    #[error(
+        "It is invalid to disable remote storage without deleting remote data. If you want to keep the remote data and turn to \
+         read only, please set `remote.storage.enable=true,remote.log.copy.disable=true`. If you want to disable remote storage \
+         and delete all remote data, please set `remote.storage.enable=false,remote.log.delete.on.disable=true`."
+    )]
+    TierData,
     /// A tiered topic that copies nothing, but keeps less on local disks than in all.
     #[error(
         "When `remote.log.copy.disable` is set to true, the `local.retention.{unit}` and `retention.{unit}` must be set to the \

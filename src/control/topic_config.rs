@@ -177,6 +177,11 @@ pub fn altered(
         return Err(ConfigError::Null { names: nulls.join(",") });
     }
     check(&altered, server)?;
+    let (before, after) = (Resolved { configs, server }, Resolved { configs: &altered, server });
+    let is_switched_off = before.flag("remote.storage.enable") && !after.flag("remote.storage.enable");
+    if is_switched_off && !after.flag("remote.log.delete.on.disable") {
+        return Err(ConfigError::TierData);
+    }
     Ok(altered)
 }
 

@@ -24,6 +24,8 @@ pub enum PartitionFile {
     Metadata,
     /// A file of a compacted segment that is to be swapped in (`.swap`).
     Swap(SegmentId),
+    /// What is known of the segments in the tier.
+    RemoteSegments,
     /// A file on its way to be removed (`.deleted`) or that was never finished (`.tmp`, `.cleaned`).
     Leftover,
     /// Something else.
@@ -36,6 +38,7 @@ impl PartitionFile {
         match name {
             LEADER_EPOCH_CHECKPOINT => return Self::LeaderEpochs,
             PARTITION_METADATA => return Self::Metadata,
+            REMOTE_SEGMENTS => return Self::RemoteSegments,
             _ => {}
         }
         let Some((stem, extension)) = name.split_once('.') else {
@@ -56,6 +59,7 @@ impl PartitionFile {
             }
             (Some(base), extension) if extension.ends_with(SWAP_SUFFIX) => Self::Swap(SegmentId(base)),
             _ if name == "leader-epoch-checkpoint.tmp" || name == "partition.metadata.tmp" => Self::Leftover,
+            _ if name == "remote-segments.tmp" => Self::Leftover,
             _ => Self::Unknown,
         }
     }
@@ -172,6 +176,8 @@ fn file_path(folder: &Path, segment: SegmentId, extension: &str) -> PathBuf {
 pub const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
 /// Kafka's name of the topic id's file.
 pub const PARTITION_METADATA: &str = "partition.metadata";
+/// The tier's file in a partition's folder (`src/tier/FORMAT.md`).
+pub const REMOTE_SEGMENTS: &str = "remote-segments";
 /// Kafka's name of the recovery points' file in a data directory.
 pub const RECOVERY_POINT_CHECKPOINT: &str = "recovery-point-offset-checkpoint";
 /// Kafka's name of the log start offsets' file in a data directory.
@@ -243,6 +249,8 @@ mod tests {
             ("leader-epoch-checkpoint.tmp", PartitionFile::Leftover),
             ("partition.metadata", PartitionFile::Metadata),
             ("partition.metadata.tmp", PartitionFile::Leftover),
+            ("remote-segments", PartitionFile::RemoteSegments),
+            ("remote-segments.tmp", PartitionFile::Leftover),
             ("1234.log", PartitionFile::Unknown),
             ("99999999999999999999.log", PartitionFile::Unknown),
             ("0000000000000000123x.log", PartitionFile::Unknown),

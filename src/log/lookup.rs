@@ -116,7 +116,44 @@ pub(in crate::log) enum Start {
     },
 }
 
+/// A copy of a segment: all of it may be seen, and nothing of it is in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentCopy {
+    /// The segment.
+    pub segment: SegmentId,
+    /// Its last offset.
+    pub end_offset: Offset,
+    /// Length of its log.
+    pub log_bytes: u64,
+    /// Entries of its offset index.
+    pub index_entries: u32,
+}
+
 impl Lookup {
+    /// A search for `from` in a copy of a segment. `known`: where the batch that has it begins, if that is known.
+    #[must_use]
+    pub fn in_copy(from: Offset, max_bytes: u32, min_one_batch: bool, copy: &SegmentCopy, known: Option<u64>) -> Self {
+        let id = copy.segment;
+        let next = copy.end_offset.plus(1);
+        let after = Some(ReadHint { offset: next, segment: SegmentId(next), position_bytes: 0 });
+        let view = SegmentView { id, readable_bytes: copy.log_bytes, after };
+        let known =
+            if from <= id.0 { Some(0) } else { known.filter(|position_bytes| *position_bytes < copy.log_bytes) };
+        let start = match known {
+            Some(position_bytes) => Start::Found(Found { position_bytes, first_batch: None, end: None }),
+            None if copy.index_entries == 0 => Start::Scan { position_bytes: 0 },
+            None => {
+                // Only where to guess first comes from it.
+                let last = IndexEntry {
+                    relative_offset: u32::try_from(copy.end_offset.since(id.0)).unwrap_or(u32::MAX),
+                    position_bytes: u32::try_from(copy.log_bytes).unwrap_or(u32::MAX),
+                };
+                Start::Index { entries: 0..copy.index_entries, last }
+            }
+        };
+        Self::new(Want { from, max_bytes, min_one_batch }, view, None, start)
+    }
+
     pub(in crate::log) fn new(want: Want, segment: SegmentView, next: Option<SegmentView>, start: Start) -> Self {
         let state = match start {
             Start::Empty => State::Empty,
@@ -141,7 +178,8 @@ impl Lookup {
     }
 
     /// A place in the log at or before the offset, once no index is needed for it.
-    pub(in crate::log) fn scan_position(&self) -> Option<u64> {
+    #[must_use]
+    pub fn scan_position(&self) -> Option<u64> {
         match &self.state {
             State::Scan { position_bytes } => Some(*position_bytes),
             State::Found(found) => Some(found.position_bytes),

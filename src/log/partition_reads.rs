@@ -18,7 +18,7 @@ impl PartitionLog {
     }
 
     /// The epoch of the record at `offset`, also of one that is still to come.
-    fn epoch_at(&self, offset: Offset) -> Option<LeaderEpoch> {
+    pub fn epoch_at(&self, offset: Offset) -> Option<LeaderEpoch> {
         if offset >= self.offsets.log_end { Some(self.leader_epoch) } else { self.epochs.epoch_of(offset) }
     }
 

@@ -42,6 +42,19 @@ pub struct RecoveryOptions {
     pub index_interval_bytes: u32,
     /// `producer.id.expiration.ms`: what is older in a snapshot is not taken over.
     pub producer_expiration_ms: i64,
+    /// What the tier has of the log.
+    pub remote: Option<RemoteRange>,
+}
+
+/// What the tier has of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteRange {
+    /// Its first offset.
+    pub start: Offset,
+    /// The offset after its last one; no offset below is given to records again.
+    pub end: Offset,
+    /// The local log begins here: what is left of segments below does not count.
+    pub local_start: Offset,
 }
 
 /// A partition's log as it was found, ready for [`PartitionLog::new`](crate::log::partition_log::PartitionLog::new).
@@ -124,6 +137,7 @@ pub async fn create_partition(
         topic_id: Some(topic_id),
         index_interval_bytes,
         producer_expiration_ms,
+        remote: None,
     };
     let log = open_partition(io, folder, &options).await?;
     if let Some(data_dir) = folder.parent() {
@@ -210,10 +224,10 @@ impl<'a> Opening<'a> {
                     opening.folder_changed = true;
                 }
                 PartitionFile::ProducerSnapshot(offset) => opening.snapshots.push((offset, entry.len_bytes)),
-                PartitionFile::Swap(_) => {}
                 PartitionFile::TransactionIndex(segment) => {
                     opening.transaction_indexes.insert(segment, entry.len_bytes);
                 }
+                PartitionFile::Swap(_) | PartitionFile::RemoteSegments => {}
                 PartitionFile::Unknown => opening.log.report.unknown_files.push(entry.name),
             }
         }
@@ -268,7 +282,7 @@ impl<'a> Opening<'a> {
 
     /// An empty folder: a new partition, or a crash came before its first segment was made.
     async fn make_first_segment(&mut self) -> Result<(), RecoveryError> {
-        let segment = SegmentId(self.options.log_start);
+        let segment = SegmentId(self.end_at_least());
         if self.lacks_durable(segment.0) {
             return Err(self.damaged(segment_path(self.folder, segment), 0));
         }
@@ -293,7 +307,9 @@ impl<'a> Opening<'a> {
         }
         // What lies below the log start was on its way out when a crash came, and some of it may be gone already: a hole
         // there says nothing of what follows.
-        let below = files.windows(2).take_while(|pair| pair[1].id.0 <= self.options.log_start).count();
+        let local_start = self.options.remote.map_or(self.options.log_start, |remote| remote.local_start);
+        let local_start = local_start.max(self.options.log_start);
+        let below = files.windows(2).take_while(|pair| pair[1].id.0 <= local_start).count();
         for segment in files.drain(..below) {
             self.log.leftovers.extend(segment_file_names(segment.id));
         }
@@ -461,10 +477,14 @@ impl<'a> Opening<'a> {
             remove_segment(self.io, self.folder, segment).await?;
             self.folder_changed = true;
         }
-        if self.log.log_end < self.options.log_start {
+        if self.log.log_end < self.end_at_least() {
             self.start_anew().await?;
         }
-        let first = self.log.segments.first().map_or(self.log.log_end, Segment::base_offset);
+        let first_local = self.log.segments.first().map_or(self.log.log_end, Segment::base_offset);
+        let first = match self.options.remote {
+            Some(remote) if remote.end >= first_local => remote.start.min(first_local),
+            _ => first_local,
+        };
         self.log.log_start = self.options.log_start.max(first);
         self.log.epochs.truncate_from_end(self.log.log_end);
         self.log.epochs.truncate_from_start(self.log.log_start);
@@ -506,6 +526,11 @@ impl<'a> Opening<'a> {
         assert!(!self.log.segments.is_empty(), "an opened log has an active segment");
         assert!(!self.lacks_durable(self.log.log_end), "durable records are missing");
         Ok(self.log)
+    }
+
+    /// Offsets below were given to records once: that was deleted, or that only the tier has.
+    fn end_at_least(&self) -> Offset {
+        self.options.remote.map_or(self.options.log_start, |remote| remote.end.max(self.options.log_start))
     }
 
     /// All records were deleted, and the crash took the end of them with it: the log begins at its start, as in Kafka.

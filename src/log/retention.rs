@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::log::error::LogStartError;
+use crate::log::log_offsets::LogOffsets;
 use crate::log::partition_log::{PartitionLog, Place};
 use crate::log::plan::{RollPlan, SegmentId};
 use crate::log::segment::Segment;
@@ -22,6 +23,9 @@ pub struct RetentionLimits {
     pub retention_ms: Option<u64>,
     /// `retention.bytes`; `None`: any size.
     pub retention_bytes: Option<u64>,
+    /// The topic is tiered: the limits above are those of the local disk, and only what lies below this offset, which the
+    /// tier has, or below the log start goes. `None`: what goes is gone.
+    pub copied_below: Option<Offset>,
 }
 
 /// Why a segment goes.
@@ -65,6 +69,8 @@ pub struct Removal {
     pub segments: Vec<(SegmentId, Breach)>,
     /// Base offset of the first segment that stays.
     pub next_base: Offset,
+    /// The tier has them: the log begins where it did, only its local part begins later.
+    pub local_only: bool,
 }
 
 impl PartitionLog {
@@ -84,6 +90,9 @@ impl PartitionLog {
                 self.offsets.high_watermark >= end_of(at) && (at + 1 < segments.len() || segment.size_bytes() > 0)
             })
         };
+        // Where the tier has to have it first.
+        let is_copied = |at: usize| limits.copied_below.is_none_or(|copied| end_of(at) <= copied);
+        let mut outlived_active = false;
         let mut going = Vec::new();
         let log_start = self.offsets.log_start;
         while segments.get(going.len() + 1).is_some_and(|next| next.base_offset() <= log_start) && may_go(going.len()) {
@@ -96,6 +105,10 @@ impl PartitionLog {
                 && let Some(left_bytes) =
                     surplus_bytes.and_then(|surplus| surplus.checked_sub(segments[going.len()].size_bytes()))
             {
+                if !is_copied(going.len()) {
+                    outlived_active = going.len() + 1 == segments.len();
+                    break;
+                }
                 surplus_bytes = Some(left_bytes);
                 going.push((segments[going.len()].id(), Breach::Size));
             }
@@ -111,17 +124,26 @@ impl PartitionLog {
                 if now_ms.saturating_sub(newest_ms) <= retention_ms {
                     break;
                 }
+                if !is_copied(going.len()) {
+                    outlived_active |= going.len() + 1 == segments.len();
+                    break;
+                }
                 going.push((segment.id(), Breach::Time));
             }
         }
+        // An active segment that outlives local retention is sealed, so that the tier can have it.
         match going.len() {
-            0 => RetentionStep::Nothing,
-            count if count == segments.len() => RetentionStep::Roll(RollPlan {
+            0 if !outlived_active => RetentionStep::Nothing,
+            count if count == segments.len() || outlived_active => RetentionStep::Roll(RollPlan {
                 segment: SegmentId(self.offsets.log_end),
                 sealed: self.active().id(),
                 generation: self.generation,
             }),
-            count => RetentionStep::Remove(Removal { next_base: segments[count].base_offset(), segments: going }),
+            count => RetentionStep::Remove(Removal {
+                next_base: segments[count].base_offset(),
+                segments: going,
+                local_only: limits.copied_below.is_some(),
+            }),
         }
     }
 
@@ -162,8 +184,13 @@ impl PartitionLog {
         let count = removal.segments.len();
         assert!(count < self.segments.len(), "an active segment stays");
         assert_eq!(self.segments[count].base_offset(), removal.next_base, "the plan is of another state");
-        let moved = self.advance_log_start(removal.next_base);
-        assert!(moved.is_ok(), "segments above the high watermark stay: {moved:?}");
+        if removal.local_only {
+            let local_log_start = removal.next_base.max(self.offsets.local_log_start);
+            self.offsets.set(LogOffsets { local_log_start, ..self.offsets });
+        } else {
+            let moved = self.advance_log_start(removal.next_base);
+            assert!(moved.is_ok(), "segments above the high watermark stay: {moved:?}");
+        }
         self.segments.drain(..count);
         let first = SegmentId(removal.next_base);
         self.newest.retain(|hint| hint.segment >= first);
@@ -214,7 +241,8 @@ mod tests {
         PartitionLog::new(recovered, LogConfig::default(), LeaderEpoch(9))
     }
 
-    const DELETE: RetentionLimits = RetentionLimits { delete: true, retention_ms: None, retention_bytes: None };
+    const DELETE: RetentionLimits =
+        RetentionLimits { delete: true, retention_ms: None, retention_bytes: None, copied_below: None };
 
     /// The segments that go at time 1000, with their reasons; `None` where the active one is rolled first.
     fn goes(log: &PartitionLog, limits: RetentionLimits) -> Option<Vec<(i64, Breach)>> {
@@ -226,6 +254,45 @@ mod tests {
             }
             RetentionStep::FileTime(segment) => panic!("the times are known, {segment} is asked for"),
         }
+    }
+
+    #[test]
+    fn c137_only_what_the_tier_has_goes_and_an_outlived_active_segment_is_sealed() {
+        let old = [(0, 10, Some(0)), (10, 10, Some(0)), (20, 10, Some(0))];
+        let limits = |copied| RetentionLimits { retention_ms: Some(0), copied_below: Some(Offset(copied)), ..DELETE };
+        let by_size =
+            |copied| RetentionLimits { retention_bytes: Some(0), copied_below: Some(Offset(copied)), ..DELETE };
+        let times = vec![(0, Breach::Time), (10, Breach::Time)];
+        for (copied, log_start, wanted) in [
+            (0, 0, Some(vec![])),
+            (9, 0, Some(vec![])),
+            (10, 0, Some(vec![times[0]])),
+            (19, 0, Some(vec![times[0]])),
+            // All before the active one may go, and it is outlived too.
+            (20, 0, None),
+            (0, 10, Some(vec![(0, Breach::LogStart)])),
+        ] {
+            let what = format!("copied below {copied}, log start {log_start}");
+            assert_eq!(goes(&log(&old, log_start, 30), limits(copied)), wanted, "{what}");
+            let sizes = wanted.map(|all| {
+                all.into_iter().map(|(at, why)| (at, if why == Breach::Time { Breach::Size } else { why })).collect()
+            });
+            assert_eq!(goes(&log(&old, log_start, 30), by_size(copied)), sizes, "{what}, by size");
+        }
+        let young_active = [(0, 10, Some(0)), (10, 10, Some(0)), (20, 10, Some(1000))];
+        let mut log = log(&young_active, 0, 30);
+        assert_eq!(goes(&log, limits(20)), Some(times));
+        let RetentionStep::Remove(removal) = log.plan_retention(&limits(20), 1000, &BTreeMap::new()) else {
+            panic!("two go");
+        };
+        log.remove(&removal);
+        let offsets = log.offsets();
+        assert_eq!(
+            (offsets.log_start, offsets.local_log_start),
+            (Offset(0), Offset(20)),
+            "the log begins where it did"
+        );
+        assert_eq!(log.epochs().entries().len(), 3, "the epochs of what only the tier has stay");
     }
 
     #[test]
@@ -314,7 +381,11 @@ mod tests {
         times.insert(id(0), 899);
         assert_eq!(log.plan_retention(&limits, 1000, &times), RetentionStep::FileTime(id(10)));
         times.insert(id(10), 0);
-        let wanted = Removal { segments: vec![(id(0), Breach::Time), (id(10), Breach::Time)], next_base: Offset(20) };
+        let wanted = Removal {
+            segments: vec![(id(0), Breach::Time), (id(10), Breach::Time)],
+            next_base: Offset(20),
+            local_only: false,
+        };
         assert_eq!(log.plan_retention(&limits, 1000, &times), RetentionStep::Remove(wanted));
     }
 

@@ -21,6 +21,8 @@ use crate::shard::forward;
 use crate::shard::hosting::{self, Closed};
 use crate::shard::options::ShardOptions;
 use crate::shard::retention;
+use crate::shard::tier_work;
+use crate::tier::error::OwnerError;
 
 /// What one core needs besides the world.
 pub struct CoreBoot {
@@ -77,10 +79,12 @@ pub async fn run(
     if let Some(listener) = boot.listener {
         io.spawn(listener::accept(api, listener, connections.clone()));
     }
+    begin_tier(&shard).await?;
     checkpoints::keep_log_starts(&shard).await;
     io.spawn(checkpoints::keep(shard.clone()));
     io.spawn(retention::keep(shard.clone()));
     io.spawn(cleaner::keep(shard.clone()));
+    io.spawn(tier_work::keep(shard.clone()));
     ready();
     stop.await;
 
@@ -93,6 +97,23 @@ pub async fn run(
     let closed = hosting::close_all(&shard).await;
     info!(core = shard.core_index(), "core stopped");
     Ok(closed)
+}
+
+/// Looks at the tier once before the server is ready, so that a wrong one is told at once.
+///
+/// # Errors
+/// It is another cluster's; or it does not answer, and `--tier-required` was given.
+async fn begin_tier(shard: &Rc<Shard>) -> Result<(), StartError> {
+    let Some(tier) = &shard.options().tier else { return Ok(()) };
+    match tier_work::claim(shard).await {
+        Ok(()) => Ok(()),
+        Err(error @ (OwnerError::Other { .. } | OwnerError::Missing { .. })) => Err(error.into()),
+        Err(error) if tier.is_required => Err(error.into()),
+        Err(error) => {
+            warn!(%error, "the tier does not answer; the server starts without it and tries again");
+            Ok(())
+        }
+    }
 }
 
 /// A core that is not the controller's gets the catalog by mail, and has opened its partitions when it has it. False

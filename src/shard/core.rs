@@ -33,6 +33,7 @@ use crate::shard::message::{Answer, Question};
 use crate::shard::options::{DataDir, ShardOptions};
 use crate::shard::partition::Partition;
 use crate::shard::recompression::RecompressionSlots;
+use crate::shard::tier::{SharedTier, Tier};
 use crate::shard::watch::Watches;
 use crate::txn::coordinator::TransactionCoordinator;
 
@@ -52,6 +53,7 @@ pub struct Shard {
     hosting_turn: Exclusive,
     checkpoints_turn: Exclusive,
     directories: Directories,
+    tier: SharedTier,
     mailbox: Mailbox<Question, Answer>,
     jobs: Mailbox<Job, Done>,
     watches: Watches,
@@ -143,6 +145,7 @@ impl Shard {
             groups: Coordinators::default(),
             transactions: Coordinators::default(),
             directories: Directories::new(&options.data_dirs),
+            tier: Tier::new(&io, &options).map(Rc::new),
             counters: Counters::default(),
             stopping: Cell::new(false),
             closing: Cell::new(false),
@@ -337,6 +340,11 @@ impl Shard {
 
     pub(in crate::shard) fn recompressions(&self) -> &Rc<RecompressionSlots> {
         &self.recompressions
+    }
+
+    /// The tier, where the server has one.
+    pub fn tier(&self) -> Option<&Rc<Tier>> {
+        self.tier.as_ref()
     }
 
     /// The stage between written and durable.

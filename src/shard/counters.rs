@@ -35,4 +35,10 @@ pub struct Counters {
     pub syncs: Counter,
     /// Bytes of records sent to clients.
     pub bytes_fetched: Counter,
+    /// Segments copied to the tier.
+    pub segments_copied: Counter,
+    /// Segments deleted from the tier, with copies that came to nothing.
+    pub remote_segments_deleted: Counter,
+    /// Ranges found in the tier for fetches.
+    pub remote_reads: Counter,
 }

@@ -9,6 +9,7 @@ use crate::log::plan::SegmentId;
 use crate::record::batch_error::BatchError;
 use crate::record::offset::Offset;
 use crate::shard::message::ProposeError;
+use crate::tier::error::{OwnerError, SegmentFileError, StoreError};
 
 /// An append that did not happen, or of which nobody can say whether it did.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +87,28 @@ pub enum ReadFailure {
     /// The disk failed.
     #[error("a segment could not be read: {0}")]
     Disk(#[from] io::Error),
+    /// The tier does not answer, or has not what it should have.
+    #[error(transparent)]
+    Remote(#[from] RemoteReadError),
+}
+
+/// A read of the tier that found nothing out.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteReadError {
+    /// The server has no tier now: it was started without `--tier`.
+    #[error("the records are in a tier, and the server was started without --tier")]
+    NoTier,
+    /// The store did not do it.
+    #[error("the tier could not be read: {0}")]
+    Store(#[from] StoreError),
+    /// A segment's file is not what it should be.
+    #[error("{path}: {source}; `alluvium tier verify` tells more")]
+    Segment {
+        /// Within the store.
+        path: String,
+        /// What is wrong.
+        source: SegmentFileError,
+    },
 }
 
 /// Why a core does not start.
@@ -113,6 +136,9 @@ pub enum StartError {
         /// Why.
         source: ProposeError,
     },
+    /// The tier cannot be used.
+    #[error("--tier: {0}")]
+    Tier(#[from] OwnerError),
     /// The listener cannot be used.
     #[error("core {core} cannot listen: {source}")]
     Listen {

@@ -33,8 +33,12 @@ use crate::shard::opening::OpeningProgress;
 use crate::shard::options::DataDir;
 use crate::shard::partition::Partition;
 use crate::shard::producer_snapshots;
+use crate::shard::remote_partition::RemotePartition;
+use crate::shard::tier_removal;
 use crate::shard::topic_limits::Durability;
 use crate::shard::topic_limits::TopicLimits;
+use crate::tier::error::MetadataError;
+use crate::tier::metadata_file::MetadataHeader;
 
 /// Takes a snapshot of the catalog: opens what it newly places here, then shows it, then lets go of what it takes away.
 ///
@@ -114,11 +118,46 @@ fn apply_configs(shard: &Shard, snapshot: &Snapshot, partition: &Partition) {
     let Some(topic) = snapshot.topic_by_id(partition.id().topic_id) else { return };
     let Some(placed) = topic.partition(partition.id().partition) else { return };
     partition.set_limits(TopicLimits::of(shard.options(), &topic.configs));
+    tier_when_asked(shard, partition);
     let mut log = partition.log().borrow_mut();
     log.set_config(partition.limits().log);
     if LeaderEpoch(placed.leader_epoch) > log.leader_epoch() {
         log.raise_leader_epoch(LeaderEpoch(placed.leader_epoch));
     }
+}
+
+/// What the partition has in the tier, as is noted beside it. What is noted there of another topic is not its own.
+async fn load_remote(
+    shard: &Shard,
+    topic: &Topic,
+    id: PartitionId,
+    folder: &Path,
+) -> Result<Option<Rc<RemotePartition>>, MetadataError> {
+    let loaded = RemotePartition::load(shard.io(), folder).await?;
+    Ok(loaded.filter(|remote| {
+        let is_own = remote.header().id == id;
+        if !is_own {
+            warn!(topic = &*topic.name, partition = id.partition, found = %remote.header().id.topic_id, "the folder's remote segments are of another topic id; they are not this partition's");
+        }
+        is_own
+    }))
+}
+
+/// A topic that is tiered from now on: its partitions get their place in the tier with their first copy.
+fn tier_when_asked(shard: &Shard, partition: &Partition) {
+    let Some(tier) = shard.tier() else { return };
+    if partition.limits().tier.enabled && partition.remote().is_none() {
+        let header =
+            MetadataHeader { id: partition.id(), topic: partition.topic().to_owned(), store_url: tier.store().url() };
+        partition.set_remote(RemotePartition::new(partition.folder(), header));
+        info!(
+            topic = partition.topic(),
+            partition = partition.id().partition,
+            tier = tier.store().url(),
+            "the partition is tiered"
+        );
+    }
+    tier.tell(shard.io());
 }
 
 /// Opens one partition, or makes it; says what was found. Where that fails it is noted, and the others go on.
@@ -145,6 +184,14 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
         shard.note_open_failed(id, OpenFailure::UntilRestart);
         return None;
     }
+    let remote = match load_remote(&shard, &topic, id, &folder).await {
+        Ok(remote) => remote,
+        Err(error) => {
+            error!(topic = &*topic.name, partition = index, %error, "what the partition has in the tier is not known; it stays offline, the others go on");
+            shard.note_open_failed(id, OpenFailure::UntilRestart);
+            return None;
+        }
+    };
     let options = RecoveryOptions {
         recovery_point: shard.recovery_point_of(&dir, &topic.name, id),
         clean: shard.is_clean_start(&dir),
@@ -152,6 +199,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
         topic_id: Some(topic.id),
         index_interval_bytes: limits.log.index_interval_bytes,
         producer_expiration_ms: i64::from(shard.options().broker_config.producer_id_expiration_ms()),
+        remote: remote.as_ref().and_then(|remote| remote.range()),
     };
     let create = || {
         let (interval_bytes, expiration_ms) = (options.index_interval_bytes, options.producer_expiration_ms);
@@ -188,13 +236,20 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
             let leftovers: Vec<PathBuf> = recovered.leftovers.iter().map(|name| folder.join(name)).collect();
             // While files below the log start are there, only its checkpoint says that they do not count.
             let is_tidy = !recovered.leftovers.iter().any(|name| name.ends_with(".log"));
-            let first_base = recovered.segments.first().filter(|_| is_tidy).map(|first| first.base_offset());
+            let first_local = recovered.segments.first().filter(|_| is_tidy).map(|first| first.base_offset());
+            // What is in the tier is found again too.
+            let remote_start = remote.as_ref().and_then(|remote| remote.range()).map(|range| range.start);
+            let first_base = first_local.map(|first| remote_start.map_or(first, |start| start.min(first)));
             let kept_base = recovered.segments.first().map_or(recovered.log_end, Segment::base_offset);
             let log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch))
                 .with_roll_seed(shard.io().random_u64());
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
             partition.set_cleaned_to(shard.cleaned_to_of(&dir, &topic.name, id));
+            if let Some(remote) = remote {
+                partition.set_remote(remote);
+            }
+            tier_when_asked(&shard, &partition);
             match first_base {
                 Some(first_base) => partition.set_first_base_on_disk(first_base),
                 None => partition.note_files_below(),
@@ -245,25 +300,18 @@ async fn remove(shard: &Rc<Shard>, partition: &Rc<Partition>) {
         return;
     }
     let delay_ms = partition.limits().file_delete_delay_ms;
-    let shard = shard.clone();
+    let (shard, id) = (shard.clone(), partition.id());
     io.clone().spawn(async move {
-        shard.io().sleep_ms(delay_ms).await;
-        remove_folder(shard.io(), &doomed).await;
-    });
-}
-
-/// Removes a folder and its files, one after the other.
-async fn remove_folder(io: &Io, folder: &Path) {
-    let removed = async {
-        for entry in io.read_dir(folder).await? {
-            io.remove_file(&folder.join(&entry.name)).await?;
-            io.yield_now().await;
+        let due = shard.io().now().plus_ms(delay_ms);
+        // Nobody reads it any more: what is in the tier goes at once.
+        if let Some(tier) = shard.tier() {
+            tier.wait_idle(shard.io(), id).await;
         }
-        io.remove_dir(folder).await
-    };
-    if let Err(error) = removed.await {
-        warn!(folder = %folder.display(), %error, "a deleted partition's files could not be removed; the next start tries again");
-    }
+        if tier_removal::remove_remote_of(&shard, &doomed).await {
+            shard.io().sleep_until(due).await;
+            tier_removal::remove_folder(&shard, &doomed).await;
+        }
+    });
 }
 
 /// Goes on removing what an earlier run had begun to remove, and reports folders that no topic owns. For one core.
@@ -278,7 +326,7 @@ pub async fn sweep(shard: Rc<Shard>) {
         };
         for entry in entries.into_iter().filter(|entry| entry.is_dir) {
             match layout::PartitionFolder::parse(&entry.name) {
-                layout::PartitionFolder::Deleted => remove_folder(shard.io(), &dir.path.join(&entry.name)).await,
+                layout::PartitionFolder::Deleted => remove_later(&shard, dir.path.join(&entry.name)),
                 layout::PartitionFolder::Partition { topic, partition }
                     if shard.snapshot().partition(&topic, partition).is_none() =>
                 {
@@ -288,6 +336,16 @@ pub async fn sweep(shard: Rc<Shard>) {
             }
         }
     }
+}
+
+/// As a task of its own: the tier may not answer, and other folders do not wait for it.
+fn remove_later(shard: &Rc<Shard>, folder: PathBuf) {
+    let shard = shard.clone();
+    shard.io().clone().spawn(async move {
+        if tier_removal::remove_remote_of(&shard, &folder).await {
+            tier_removal::remove_folder(&shard, &folder).await;
+        }
+    });
 }
 
 /// How partitions were left, by data directory.
@@ -375,15 +433,20 @@ impl Shard {
     pub(in crate::shard) fn after_roll(self: &Rc<Self>, partition: &Rc<Partition>, sealed_end: Offset) {
         let (shard, partition) = (self.clone(), partition.clone());
         self.io().spawn(async move {
-            let done = async {
+            let done: io::Result<()> = async {
                 if partition.durability() == Durability::Os {
                     sync_from_recovery_point(&shard, &partition, sealed_end).await?;
                 }
                 let writes = partition.log().borrow_mut().take_index_writes();
                 producer_snapshots::write_ready(shard.clone(), partition.clone()).await;
-                shard.write_index(&partition, writes).await
-            };
-            if let Err(error) = done.await {
+                shard.write_index(&partition, writes).await?;
+                if let Some(tier) = shard.tier().filter(|_| partition.remote().is_some()) {
+                    tier.tell(shard.io());
+                }
+                Ok(())
+            }
+            .await;
+            if let Err(error) = done {
                 warn!(topic = partition.topic(), partition = partition.id().partition, %error, "a sealed segment could not be completed; a start after a crash will scan it");
             }
         });

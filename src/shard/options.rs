@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::control::broker_config::BrokerConfig;
+use crate::tier::tier_url::TierUrl;
 
 /// What a core was started with. The same on all cores.
 #[derive(Clone, Debug)]
@@ -45,6 +46,19 @@ pub struct ShardOptions {
     pub fetch_bytes_max: u32,
     /// This core's share of `max.incremental.fetch.session.cache.slots`.
     pub fetch_sessions_max: usize,
+    /// `--tier`, where there is one.
+    pub tier: Option<TierOptions>,
+}
+
+/// Where sealed segments are copied to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TierOptions {
+    /// `--tier`
+    pub url: TierUrl,
+    /// `--tier-required`: a server whose tier does not answer does not start.
+    pub is_required: bool,
+    /// `--tier-memory`: memory of this core for copies and reads of the tier, in bytes.
+    pub memory_bytes: usize,
 }
 
 /// How connections find the core of their partition.

@@ -9,12 +9,14 @@ use std::task::Poll;
 
 use crate::log::partition_log::PartitionLog;
 use crate::log::plan::SegmentId;
+use crate::log::retention::RetentionLimits;
 use crate::log::segment::Segment;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
 use crate::shard::exclusive::Exclusive;
 use crate::shard::lane::Lane;
+use crate::shard::remote_partition::RemotePartition;
 use crate::shard::topic_limits::{Durability, TopicLimits};
 use crate::shard::watch::Seen;
 
@@ -61,6 +63,8 @@ pub struct Partition {
     producers_durable_at: Cell<Offset>,
     /// This partition is queued for a sync, or in one.
     pub(in crate::shard) sync_queued: Cell<bool>,
+    /// Its segments in the tier; `None` where there never were any and none are to be.
+    remote: RefCell<Option<Rc<RemotePartition>>>,
 }
 
 impl Partition {
@@ -92,6 +96,7 @@ impl Partition {
             snapshots_turn: Exclusive::default(),
             producers_durable_at: Cell::new(Offset(0)),
             sync_queued: Cell::new(false),
+            remote: RefCell::new(None),
         }
     }
 
@@ -212,6 +217,26 @@ impl Partition {
     /// Who takes segments away or puts others in their place.
     pub(in crate::shard) fn replacement_turn(&self) -> &Exclusive {
         &self.replacement_turn
+    }
+
+    /// Its segments in the tier.
+    pub fn remote(&self) -> Option<Rc<RemotePartition>> {
+        self.remote.borrow().clone()
+    }
+
+    pub(in crate::shard) fn set_remote(&self, remote: Rc<RemotePartition>) {
+        *self.remote.borrow_mut() = Some(remote);
+    }
+
+    /// All below is in the tier, from the local log start on without a hole.
+    pub(in crate::shard) fn copied_below(&self) -> Offset {
+        let local_log_start = self.log.borrow().offsets().local_log_start;
+        self.remote.borrow().as_ref().map_or(Offset(0), |remote| remote.segments().covered_to(local_log_start))
+    }
+
+    /// What goes of its local log.
+    pub(in crate::shard) fn local_retention(&self) -> RetentionLimits {
+        self.limits.get().local_retention(self.copied_below())
     }
 
     /// Who writes the leader epochs.

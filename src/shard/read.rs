@@ -14,6 +14,7 @@ use crate::shard::core::Shard;
 use crate::shard::error::ReadFailure;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
+use crate::shard::remote_read;
 
 /// A range of records, ready to be sent.
 pub struct RecordsRange {
@@ -42,7 +43,11 @@ pub async fn locate(
     let plan = || partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, bound);
     let replacements = || partition.log().borrow().replacements();
     let mut planned_at = replacements();
-    let mut lookup = plan()?;
+    let remote = || remote_read::locate(shard, partition, from, bytes_max, whole_first_batch, bound);
+    let mut lookup = match plan() {
+        Err(ReadError::BelowLocalStart { .. }) => return remote().await,
+        planned => planned?,
+    };
     loop {
         if replacements() != planned_at {
             // Compaction has moved what was found.
@@ -59,7 +64,11 @@ pub async fn locate(
             }
             LookupStep::Done(found) => {
                 let Some(file) = open(shard, partition, found.segment, FileKind::Log).await? else {
-                    lookup = plan()?;
+                    // The tier may have it now.
+                    lookup = match plan() {
+                        Err(ReadError::BelowLocalStart { .. }) => return remote().await,
+                        planned => planned?,
+                    };
                     continue;
                 };
                 if replacements() != planned_at {
@@ -72,7 +81,10 @@ pub async fn locate(
             }
         };
         let Some(file) = open(shard, partition, segment, kind).await? else {
-            lookup = plan()?;
+            lookup = match plan() {
+                Err(ReadError::BelowLocalStart { .. }) => return remote().await,
+                planned => planned?,
+            };
             continue;
         };
         let buffer = shard.io().buffer(len_bytes as usize);

@@ -21,6 +21,10 @@ use crate::shard::error::DeleteFailure;
 use crate::shard::files::FileKind;
 use crate::shard::hosting;
 use crate::shard::partition::Partition;
+use crate::shard::producer_snapshots;
+use crate::shard::remote_partition::RecordError;
+use crate::tier::error::MetadataError;
+use crate::tier::metadata::SegmentEvent;
 
 /// Looks at all partitions of this core every `log.retention.check.interval.ms`, until the stop. What a topic's configs
 /// say then is in force.
@@ -46,7 +50,7 @@ pub async fn check(shard: &Rc<Shard>, partition: &Rc<Partition>) {
     let io = shard.io();
     let mut file_times_ms = BTreeMap::new();
     let mut has_rolled = false;
-    // Compaction may be about to put others in the place of these segments.
+    // Files go oldest first, whoever asks; and compaction may be about to put others in the place of these segments.
     let _turn = partition.replacement_turn().turn(io).await;
     loop {
         // A pass over ten thousand partitions is long, though each is short.
@@ -54,9 +58,10 @@ pub async fn check(shard: &Rc<Shard>, partition: &Rc<Partition>) {
         if shard.is_stopping() || !partition.is_online() || shard.hosted(partition.id()).is_none() {
             return;
         }
+        let limits = partition.local_retention();
         let step = {
             let mut log = partition.log().borrow_mut();
-            let step = log.plan_retention(&partition.limits().retention, io.wall_ms(), &file_times_ms);
+            let step = log.plan_retention(&limits, io.wall_ms(), &file_times_ms);
             if let RetentionStep::Remove(removal) = &step {
                 log.remove(removal);
             }
@@ -107,7 +112,19 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
     shard.io().wake_all(partition.progress());
     for (segment, reason) in &removal.segments {
         shard.files().forget_segment(partition.id(), *segment);
-        info!(topic, partition = index, segment = %segment, %reason, log_start_offset = %removal.next_base, "segment deleted");
+        match removal.local_only {
+            true => {
+                info!(topic, partition = index, segment = %segment, %reason, local_log_start_offset = %removal.next_base, "local segment deleted; the tier has it")
+            }
+            false => {
+                info!(topic, partition = index, segment = %segment, %reason, log_start_offset = %removal.next_base, "segment deleted")
+            }
+        }
+    }
+    if removal.local_only
+        && let Err(error) = note_local_start(shard, partition, removal.next_base).await
+    {
+        return warn!(topic, partition = index, %error, "where the local log begins could not be noted: files that the tier has stay here until the next start");
     }
     let is_known = checkpoints::make_log_start_durable(shard, partition).await;
     if let Err(error) = &is_known {
@@ -132,9 +149,18 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
             return partition.note_files_below();
         }
     }
-    if sync_folder(shard, partition).await {
+    if sync_folder(shard, partition).await && !removal.local_only {
         partition.set_first_base_on_disk(removal.next_base);
     }
+}
+
+/// Of what the tier has, no log start says that it is gone here: without this a crash that spared some of the files would
+/// leave a hole. What they alone say of producers becomes durable too.
+async fn note_local_start(shard: &Rc<Shard>, partition: &Rc<Partition>, offset: Offset) -> Result<(), RecordError> {
+    let at_folder = |source| MetadataError::Io { path: partition.folder().display().to_string(), source };
+    producer_snapshots::make_durable(shard, partition).await.map_err(at_folder)?;
+    let Some(remote) = partition.remote() else { return Ok(()) };
+    remote.record(shard.io(), SegmentEvent::LocalStart(offset)).await
 }
 
 /// Renames a segment's files, and has them removed after `file.delete.delay.ms`.
@@ -185,6 +211,9 @@ pub fn delete_records(shard: &Shard, partition: &Partition, offset: i64) -> Resu
         info!(topic = partition.topic(), partition = partition.id().partition, log_start_offset = %log_start, "records deleted by a client");
         // A fetch that waits below it is answered now.
         shard.io().wake_all(partition.progress());
+        if let Some(tier) = shard.tier() {
+            tier.tell(shard.io());
+        }
     }
     Ok(log_start)
 }

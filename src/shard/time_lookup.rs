@@ -13,6 +13,7 @@ use crate::shard::core::Shard;
 use crate::shard::error::ReadFailure;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
+use crate::shard::remote_time;
 
 /// A record that was looked for by its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,9 @@ pub async fn first_at_or_after(
     target: TimestampMs,
     bound: ReadBound,
 ) -> Result<Option<TimedRecord>, ReadFailure> {
+    if let Some(record) = remote_time::first_at_or_after(shard, partition, target).await? {
+        return Ok(Some(record));
+    }
     let lookup = partition.log().borrow().plan_time_lookup(target, bound);
     run(shard, partition, lookup, target).await
 }

@@ -7,6 +7,7 @@ use crate::log::partition_log::LogConfig;
 use crate::log::retention::RetentionLimits;
 use crate::record::compression::Compression;
 use crate::record::compressor::Codec;
+use crate::record::offset::Offset;
 use crate::record::record_tally::AppendLimits;
 use crate::shard::options::ShardOptions;
 
@@ -32,15 +33,46 @@ pub struct TopicLimits {
     pub flush_messages: u64,
     /// `flush.ms`: under `os`, a record is synced in the background by then.
     pub flush_ms: u64,
-    /// What is kept.
+    /// What is kept, in both tiers together.
     pub retention: RetentionLimits,
     /// What is compacted.
     pub cleaning: CleaningLimits,
+    /// What is in the tier.
+    pub tier: TierLimits,
     /// `file.delete.delay.ms`
     pub file_delete_delay_ms: u64,
 }
 
+/// What of a topic is in the tier, and what is here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierLimits {
+    /// `remote.storage.enable`
+    pub enabled: bool,
+    /// `remote.log.copy.disable`: nothing more is copied.
+    pub copy_disabled: bool,
+    /// `remote.log.delete.on.disable`: where the topic is tiered no more, what is in the tier goes.
+    pub delete_on_disable: bool,
+    /// What `local.retention.ms` comes to; `None`: no limit.
+    pub local_retention_ms: Option<u64>,
+    /// What `local.retention.bytes` comes to; `None`: no limit.
+    pub local_retention_bytes: Option<u64>,
+}
+
 impl TopicLimits {
+    /// What is deleted of the local log. `copied_below`: all below it is in the tier.
+    pub fn local_retention(&self, copied_below: Offset) -> RetentionLimits {
+        // As in Kafka: where nothing more is copied, the local log is kept like one without a tier.
+        if !self.tier.enabled || self.tier.copy_disabled {
+            return self.retention;
+        }
+        RetentionLimits {
+            retention_ms: self.tier.local_retention_ms,
+            retention_bytes: self.tier.local_retention_bytes,
+            copied_below: Some(copied_below),
+            ..self.retention
+        }
+    }
+
     /// Resolves a topic's own settings over the server's.
     pub fn of(options: &ShardOptions, overrides: &ConfigOverrides) -> Self {
         let config = topic_config::resolve(overrides, &options.broker_config);
@@ -81,6 +113,14 @@ impl TopicLimits {
                 delete: config.cleanup_policy.delete,
                 retention_ms: config.retention_ms,
                 retention_bytes: config.retention_bytes,
+                copied_below: None,
+            },
+            tier: TierLimits {
+                enabled: config.remote_storage_enable,
+                copy_disabled: config.remote_log_copy_disable,
+                delete_on_disable: config.remote_log_delete_on_disable,
+                local_retention_ms: config.local_retention_ms,
+                local_retention_bytes: config.local_retention_bytes,
             },
             cleaning: CleaningLimits {
                 compact: config.cleanup_policy.compact,

@@ -58,9 +58,22 @@ impl Scenario {
         for pair in ["log.initial.task.delay.ms=5", "log.retention.check.interval.ms=20"] {
             config.set_pair(pair).expect("a config that works");
         }
+        // In half of the seeds there is a tier, which is looked after all the time.
+        let has_tier = choices.coin();
+        if has_tier {
+            config.enable_tier();
+            for pair in [
+                "remote.log.manager.task.interval.ms=20",
+                "remote.log.manager.task.retry.backoff.ms=5",
+                "remote.log.manager.task.retry.backoff.max.ms=50",
+            ] {
+                config.set_pair(pair).expect("a config that works");
+            }
+        }
         // In a third of the seeds core 0 has all connections, and works with core 1 by mail.
         let listen_mode = if seed % 3 == 2 { ListenMode::FirstCore } else { ListenMode::PerCore };
-        let server = Server::new(&sim, config, listen_mode);
+        let mut server = Server::new(&sim, config, listen_mode);
+        server.has_tier = has_tier;
         let random = sim.random();
         let mut run = Run { sim, server, ledger: Rc::default(), random, faults, scenario: self, story: Vec::new() };
         run.live();
@@ -86,6 +99,7 @@ impl Run {
                 topic_count: self.random.between(1, 3) as usize,
                 batches_max: self.random.between(10, 40) as u32,
                 broker_count: self.server.broker_count(),
+                is_tiered: self.server.has_tier,
             },
         };
         let checker =

@@ -16,7 +16,8 @@ use alluvium::server::data_dir::{self, DataDirs};
 use alluvium::shard::checkpoints;
 use alluvium::shard::core::ShardMail;
 use alluvium::shard::hosting::Closed;
-use alluvium::shard::options::{BrokerAddress, ListenMode, ShardOptions};
+use alluvium::shard::options::{BrokerAddress, ListenMode, ShardOptions, TierOptions};
+use alluvium::tier::tier_url::TierUrl;
 
 /// Cores of the server: one listens on the port, the next on the port after.
 pub(crate) const CORE_COUNT: usize = 2;
@@ -26,6 +27,8 @@ pub(crate) struct Server {
     machine: Machine,
     config: BrokerConfig,
     listen_mode: ListenMode,
+    /// Whether it has a tier: a folder of the same disk.
+    pub(crate) has_tier: bool,
     /// In the order of the command line.
     pub(crate) data_dirs: Vec<&'static str>,
     life: Option<Life>,
@@ -50,7 +53,7 @@ struct LifeState {
 impl Server {
     /// A server that was never started, on an empty disk.
     pub(crate) fn new(sim: &Sim, config: BrokerConfig, listen_mode: ListenMode) -> Self {
-        Self { machine: sim.machine(), config, listen_mode, data_dirs: vec![DATA_DIR], life: None }
+        Self { machine: sim.machine(), config, listen_mode, has_tier: false, data_dirs: vec![DATA_DIR], life: None }
     }
 
     /// Brokers that clients see.
@@ -161,6 +164,11 @@ impl Server {
             fetch_bytes_max: 1 << 20,
             fetch_sessions_max: 10,
             broker_config: self.config.clone(),
+            tier: self.has_tier.then(|| TierOptions {
+                url: TierUrl::Directory(PathBuf::from(TIER_DIR)),
+                is_required: false,
+                memory_bytes: 64 << 20,
+            }),
         }
     }
 }
@@ -238,3 +246,4 @@ impl LifeState {
 const NODE_ID: i32 = 1;
 const PORT: u16 = 9092;
 const DATA_DIR: &str = "/data";
+const TIER_DIR: &str = "/tier";

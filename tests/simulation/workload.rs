@@ -32,6 +32,8 @@ pub(crate) struct WorkloadOptions {
     pub(crate) batches_max: u32,
     /// Brokers that clients see.
     pub(crate) broker_count: usize,
+    /// Whether there is a tier: most topics are then in it.
+    pub(crate) is_tiered: bool,
 }
 
 impl Client {
@@ -132,7 +134,7 @@ async fn administer(client: Client, name: String) {
 /// Makes a topic; `None` where the run ends before it is known to be there.
 async fn create(client: &Client, name: &str, partition_count: i32, retention_bytes: &str) -> Option<Uuid> {
     let pick = |values: &[&str]| values[client.random.index(values.len())].to_owned();
-    let configs = [
+    let mut configs = vec![
         ("alluvium.durability".to_owned(), client.options.durability.to_owned()),
         // A segment is full when its index is: after one, two or eight entries, or never.
         ("segment.index.bytes".to_owned(), pick(&["8", "16", "64", "10485760"])),
@@ -140,6 +142,10 @@ async fn create(client: &Client, name: &str, partition_count: i32, retention_byt
         ("file.delete.delay.ms".to_owned(), pick(&["0", "50", "60000"])),
         ("retention.bytes".to_owned(), retention_bytes.to_owned()),
     ];
+    if client.options.is_tiered && client.random.below(4) > 0 {
+        configs.push(("remote.storage.enable".to_owned(), "true".to_owned()));
+        configs.push(("local.retention.bytes".to_owned(), pick(&["0", "0", "-2"])));
+    }
     loop {
         if client.ledger.is_violated()
             || (client.ledger.is_over() && client.ledger.topic(name) != Some(TopicState::Unknown))

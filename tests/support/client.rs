@@ -24,6 +24,8 @@ use alluvium::wire::messages::fetch_request::{FetchPartition, FetchRequest, Fetc
 use alluvium::wire::messages::fetch_response::FetchResponse;
 use alluvium::wire::messages::init_producer_id_request::InitProducerIdRequest;
 use alluvium::wire::messages::init_producer_id_response::InitProducerIdResponse;
+use alluvium::wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
+use alluvium::wire::messages::list_offsets_response::ListOffsetsResponse;
 use alluvium::wire::messages::metadata_request::{MetadataRequest, MetadataRequestTopic};
 use alluvium::wire::messages::metadata_response::MetadataResponse;
 use alluvium::wire::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
@@ -273,6 +275,32 @@ impl Client {
         )
     }
 
+    /// ListOffsets of one partition: offset, leader epoch and error code.
+    pub(crate) fn list_offset(&mut self, topic: &str, partition: i32, timestamp: i64) -> io::Result<(i64, i32, i16)> {
+        let request = ListOffsetsRequest {
+            replica_id: -1,
+            topics: vec![ListOffsetsTopic {
+                name: topic,
+                partitions: vec![ListOffsetsPartition {
+                    partition_index: partition,
+                    current_leader_epoch: -1,
+                    timestamp,
+                }],
+            }],
+            ..ListOffsetsRequest::default()
+        };
+        self.call(
+            ApiKey::ListOffsets,
+            LIST_OFFSETS_VERSION,
+            |out| request.encode(out, LIST_OFFSETS_VERSION),
+            |reader| {
+                let response = ListOffsetsResponse::decode(reader, LIST_OFFSETS_VERSION)?;
+                let found = &response.topics[0].partitions[0];
+                Ok((found.offset, found.leader_epoch, found.error_code))
+            },
+        )
+    }
+
     /// The partitions of a topic by index; the topic's error code where it has one.
     pub(crate) fn partitions(&mut self, topic: &str) -> io::Result<Result<Vec<Led>, i16>> {
         let request = MetadataRequest {
@@ -386,6 +414,8 @@ const CREATE_VERSION: i16 = 7;
 const DELETE_RECORDS_VERSION: i16 = 2;
 const DELETE_VERSION: i16 = 5;
 const METADATA_VERSION: i16 = 12;
+/// The last, with all of its questions.
+const LIST_OFFSETS_VERSION: i16 = 11;
 const INIT_PRODUCER_VERSION: i16 = 4;
 /// Longer than any stall of a busy machine.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);

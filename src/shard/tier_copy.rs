@@ -1,0 +1,268 @@
+//! One sealed segment on its way to the tier.
+//!
+//! 1. COPY_SEGMENT_STARTED, durable here: whatever follows, a start after a crash knows what to clean up.
+//! 2. The file, under a temporary name; each batch is checked on the way.
+//! 3. Its length, as the store says it; then its name, and the length under that name.
+//! 4. COPY_SEGMENT_FINISHED, durable here: it is read and counted from now on, and the local segment may go.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use tracing::info;
+
+use crate::log::layout;
+use crate::log::leader_epochs::{EpochEntry, LeaderEpochs};
+use crate::log::plan::SegmentId;
+use crate::record::batch::Crc32c;
+use crate::record::offset::{Offset, TimestampMs};
+use crate::ring::buffer::Buffer;
+use crate::ring::io::{File, OpenHow};
+use crate::shard::core::Shard;
+use crate::shard::partition::Partition;
+use crate::shard::remote_partition::RemotePartition;
+use crate::shard::tier::Tier;
+use crate::shard::tier_work::{WorkError, check_goes_on};
+use crate::tier::batch_walk::BatchWalk;
+use crate::tier::error::StoreError;
+use crate::tier::metadata::{RemoteSegment, RemoteSegmentId, SegmentEvent};
+use crate::tier::segment_file::SegmentFileHeader;
+use crate::tier::segment_state::SegmentState;
+use crate::tier::store::{Upload, partition_folder, segment_path, temporary_path};
+
+/// A segment that is to be copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The segment.
+    pub segment: SegmentId,
+    /// Where the next one begins.
+    pub next_base: Offset,
+    /// Length of its log.
+    pub log_bytes: u64,
+    /// Largest timestamp of its records.
+    pub max_timestamp: TimestampMs,
+}
+
+/// Copies one segment.
+///
+/// # Errors
+/// It is not copied: what is left of it in the store does not count, and is removed at the next try.
+pub(in crate::shard) async fn copy(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    remote: &Rc<RemotePartition>,
+    candidate: &Candidate,
+) -> Result<(), WorkError> {
+    let Some(tier) = shard.tier() else { return Err(WorkError::GivenUp) };
+    let io = shard.io();
+    let (topic, id) = (partition.topic(), partition.id());
+    let began_at = io.now();
+    let epochs = epochs_within(partition.log().borrow().epochs(), candidate);
+    let mut sections = Sections::open(shard, partition, candidate, &epochs).await?;
+    let header = SegmentFileHeader::of(sections.len_bytes())?;
+    let segment_id = RemoteSegmentId::from_random(u128::from(io.random_u64()) << 64 | u128::from(io.random_u64()));
+    let mut segment = RemoteSegment {
+        id: segment_id,
+        start_offset: candidate.segment.base_offset(),
+        end_offset: candidate.next_base.plus(-1),
+        max_timestamp: candidate.max_timestamp,
+        event_time_ms: io.wall_ms(),
+        broker_id: shard.broker_id(),
+        segment_bytes: u32::try_from(candidate.log_bytes).unwrap_or(u32::MAX),
+        file_bytes: 0,
+        file_crc: 0,
+        state: SegmentState::CopyStarted,
+        has_transaction_index: sections.has_transaction_index(),
+        epochs: epochs.1,
+    };
+    info!(topic, partition = id.partition, segment = %candidate.segment, remote_segment = %segment_id, bytes = header.len_bytes(), "copying a segment to the tier");
+    remote.record(io, SegmentEvent::Copy(segment.clone())).await?;
+    let temporary = temporary_path(segment_id);
+    let path = segment_path(topic, id, segment_id);
+    let copied = async {
+        let upload = tier.store().create(&temporary, header.len_bytes()).await?;
+        let mut sending = Sending { shard, partition, tier, upload, crc: Crc32c::new(), sent_bytes: 0 };
+        sending.send(Buffer::from_vec(header.encode().to_vec())).await?;
+        let max_timestamp = sections.send(&mut sending, candidate).await?;
+        let (sent_bytes, file_crc) = (sending.sent_bytes, sending.crc.value());
+        sending.upload.close(sent_bytes).await?;
+        check_length(tier, &temporary, header.len_bytes()).await?;
+        tier.store().make_folder(&partition_folder(topic, id)).await?;
+        check_goes_on(shard, partition)?;
+        tier.store().rename(&temporary, &path).await?;
+        check_length(tier, &path, header.len_bytes()).await?;
+        Ok::<_, WorkError>((file_crc, max_timestamp))
+    }
+    .await;
+    let (file_crc, max_timestamp) = copied?;
+    segment.state = SegmentState::CopyFinished;
+    segment.event_time_ms = io.wall_ms();
+    segment.file_bytes = header.len_bytes();
+    segment.file_crc = file_crc;
+    // Of the batches themselves: retention goes by it for years.
+    segment.max_timestamp = max_timestamp;
+    check_goes_on(shard, partition)?;
+    remote.record(io, SegmentEvent::Copy(segment)).await?;
+    shard.counters().segments_copied.add(1);
+    let elapsed_ms = io.now().since(began_at) / 1_000_000;
+    info!(topic, partition = id.partition, segment = %candidate.segment, remote_segment = %segment_id, bytes = header.len_bytes(), elapsed_ms, "copied a segment to the tier");
+    Ok(())
+}
+
+async fn check_length(tier: &Tier, path: &str, expected_bytes: u64) -> Result<(), StoreError> {
+    let found_bytes = tier.store().len_bytes(path).await?;
+    if found_bytes == expected_bytes {
+        return Ok(());
+    }
+    Err(StoreError::Length { path: path.to_owned(), found_bytes, expected_bytes })
+}
+
+/// The text of the leader epochs from the log's start to the segment's end, and the epochs within the segment.
+fn epochs_within(epochs: &LeaderEpochs, candidate: &Candidate) -> (String, Vec<EpochEntry>) {
+    let start = candidate.segment.base_offset();
+    let below: Vec<EpochEntry> =
+        epochs.entries().iter().filter(|entry| entry.start_offset < candidate.next_base).copied().collect();
+    let mut text = format!("0\n{}\n", below.len());
+    for entry in &below {
+        text.push_str(&format!("{} {}\n", entry.epoch, entry.start_offset));
+    }
+    let first = below.partition_point(|entry| entry.start_offset <= start).saturating_sub(1);
+    let within = below.into_iter().skip(first);
+    (text, within.map(|entry| EpochEntry { start_offset: entry.start_offset.max(start), ..entry }).collect())
+}
+
+/// The local files of a segment, open.
+struct Sections {
+    offset_index: Option<(File, u64)>,
+    time_index: Option<(File, u64)>,
+    epochs: String,
+    producers: Option<(File, u64)>,
+    transactions: Option<(File, u64)>,
+    log: (File, u64),
+}
+
+impl Sections {
+    async fn open(
+        shard: &Rc<Shard>,
+        partition: &Partition,
+        candidate: &Candidate,
+        epochs: &(String, Vec<EpochEntry>),
+    ) -> Result<Self, WorkError> {
+        let (folder, segment) = (partition.folder(), candidate.segment);
+        let log_path = layout::segment_path(folder, segment);
+        let log = shard.io().open(&log_path, OpenHow::Read).await?;
+        Ok(Self {
+            offset_index: open_part(shard, &layout::offset_index_path(folder, segment)).await?,
+            time_index: open_part(shard, &layout::time_index_path(folder, segment)).await?,
+            epochs: epochs.0.clone(),
+            producers: open_part(shard, &layout::producer_snapshot_path(folder, candidate.next_base)).await?,
+            transactions: open_part(shard, &transaction_index_path(folder, segment)).await?,
+            log: (log, candidate.log_bytes),
+        })
+    }
+
+    fn len_bytes(&self) -> [u64; 6] {
+        let len = |part: &Option<(File, u64)>| part.as_ref().map_or(0, |(_, len_bytes)| *len_bytes);
+        [
+            len(&self.offset_index),
+            len(&self.time_index),
+            self.epochs.len() as u64,
+            len(&self.producers),
+            len(&self.transactions),
+            self.log.1,
+        ]
+    }
+
+    fn has_transaction_index(&self) -> bool {
+        self.transactions.as_ref().is_some_and(|(_, len_bytes)| *len_bytes > 0)
+    }
+
+    /// Sends all, in the order of the format; says the largest timestamp of the records.
+    async fn send(&mut self, sending: &mut Sending<'_>, candidate: &Candidate) -> Result<TimestampMs, WorkError> {
+        for part in [self.offset_index.take(), self.time_index.take()].into_iter().flatten() {
+            sending.send_file(&part, |_| Ok(())).await?;
+        }
+        let epochs = std::mem::take(&mut self.epochs);
+        if !epochs.is_empty() {
+            sending.send(Buffer::from_vec(epochs.into_bytes())).await?;
+        }
+        for part in [self.producers.take(), self.transactions.take()].into_iter().flatten() {
+            sending.send_file(&part, |_| Ok(())).await?;
+        }
+        let segment = candidate.segment.base_offset();
+        let damaged = |source| WorkError::Damaged { segment, source };
+        let mut walk = BatchWalk::new(segment);
+        sending.send_file(&self.log, |bytes| walk.feed(bytes, |_, _| {}).map_err(damaged)).await?;
+        let (end, max_timestamp) = walk.finish().map_err(damaged)?;
+        if end > candidate.next_base {
+            let source =
+                crate::tier::error::BatchDamage { position_bytes: 0, what: "its offsets reach into the next segment" };
+            return Err(damaged(source));
+        }
+        Ok(max_timestamp)
+    }
+}
+
+fn transaction_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
+    folder.join(format!("{:020}.txnindex", segment.base_offset().get()))
+}
+
+/// A file that may be missing: its section is empty then.
+async fn open_part(shard: &Rc<Shard>, path: &Path) -> Result<Option<(File, u64)>, WorkError> {
+    match shard.io().open(path, OpenHow::Read).await {
+        Ok(file) => {
+            let len_bytes = file.len().await?;
+            Ok((len_bytes > 0).then_some((file, len_bytes)))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A file on its way to the store.
+struct Sending<'a> {
+    shard: &'a Rc<Shard>,
+    partition: &'a Rc<Partition>,
+    tier: &'a Tier,
+    upload: Upload,
+    crc: Crc32c,
+    sent_bytes: u64,
+}
+
+impl Sending<'_> {
+    /// Sends one piece, when the mover's rate allows it.
+    async fn send(&mut self, piece: Buffer) -> Result<Buffer, WorkError> {
+        check_goes_on(self.shard, self.partition)?;
+        let len_bytes = piece.len() as u64;
+        let io = self.shard.io();
+        let at = self.tier.mover().borrow_mut().pace(len_bytes, io.now());
+        io.sleep_until(at).await;
+        self.crc.update(&piece);
+        self.sent_bytes += len_bytes;
+        Ok(self.upload.append(piece).await?)
+    }
+
+    /// Sends exactly the bytes that a file had when it was opened.
+    async fn send_file(
+        &mut self,
+        (file, len_bytes): &(File, u64),
+        mut look: impl FnMut(&[u8]) -> Result<(), WorkError>,
+    ) -> Result<(), WorkError> {
+        let mut position_bytes = 0;
+        while position_bytes < *len_bytes {
+            let piece_bytes = usize::try_from(len_bytes - position_bytes).unwrap_or(usize::MAX).min(PIECE_BYTES);
+            let (read, mut piece) = file.read_at(self.shard.io().buffer(piece_bytes), position_bytes).await;
+            if read? < piece_bytes {
+                return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
+            }
+            piece.truncate(piece_bytes);
+            look(&piece)?;
+            position_bytes += piece_bytes as u64;
+            self.send(piece).await?;
+            self.shard.io().yield_now().await;
+        }
+        Ok(())
+    }
+}
+
+/// Read, checked and sent at once; the core does other things in between.
+const PIECE_BYTES: usize = 256 * 1024;

@@ -1,0 +1,18 @@
+//! The tier: sealed segments on a second store, and what is known of them.
+//!
+//! Pure, but for the stores and the metadata's file: [`mover`] decides when work may be done, [`remote_segments`] what there
+//! is, and `shard` carries it out. Formats are in `FORMAT.md`.
+
+pub mod batch_walk;
+pub mod directory_store;
+pub mod error;
+pub mod metadata;
+pub mod metadata_file;
+pub mod mover;
+pub mod owner;
+pub mod remote_expiry;
+pub mod remote_segments;
+pub mod segment_file;
+pub mod segment_state;
+pub mod store;
+pub mod tier_url;

@@ -1,0 +1,207 @@
+//! A store of remote segments: what may be asked of it.
+//!
+//! Names are of its own: parts with `/` between them, below the base. A file is written under a name in `.tmp` and gets its
+//! own by a rename, so that a name stands for a whole file.
+
+use crate::record::offset::PartitionId;
+use crate::ring::buffer::Buffer;
+use crate::ring::io::{File, Io};
+use crate::tier::directory_store::{DirectoryFile, DirectoryStore, DirectoryUpload};
+use crate::tier::error::StoreError;
+use crate::tier::metadata::RemoteSegmentId;
+use crate::tier::tier_url::TierUrl;
+
+/// A store, on its core.
+#[derive(Clone)]
+pub enum Store {
+    /// A folder: `file://`.
+    Directory(DirectoryStore),
+}
+
+/// A file that is being written.
+pub enum Upload {
+    /// In a folder.
+    Directory(DirectoryUpload),
+}
+
+/// A file that is read.
+#[derive(Clone)]
+pub enum StoredFile {
+    /// In a folder.
+    Directory(DirectoryFile),
+}
+
+/// One entry of a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreEntry {
+    /// Its name in the folder.
+    pub name: String,
+    /// It is a folder.
+    pub is_dir: bool,
+    /// Length of a file.
+    pub len_bytes: u64,
+}
+
+impl Store {
+    /// The store at a place.
+    pub fn at(io: &Io, url: &TierUrl) -> Self {
+        match url {
+            TierUrl::Directory(base) => Self::Directory(DirectoryStore::new(io, base)),
+        }
+    }
+
+    /// How the operator wrote it.
+    pub fn url(&self) -> String {
+        match self {
+            Self::Directory(store) => store.url(),
+        }
+    }
+
+    /// Begins a file that is not there yet. `len_bytes` is what it will have.
+    ///
+    /// # Errors
+    /// The store does not do it now.
+    pub async fn create(&self, path: &str, _len_bytes: u64) -> Result<Upload, StoreError> {
+        match self {
+            Self::Directory(store) => store.create(path).await.map(Upload::Directory),
+        }
+    }
+
+    /// Makes a folder, and those above it; one that is there is fine.
+    ///
+    /// # Errors
+    /// The store does not do it now.
+    pub async fn make_folder(&self, path: &str) -> Result<(), StoreError> {
+        match self {
+            Self::Directory(store) => store.make_folder(path).await,
+        }
+    }
+
+    /// Gives a file another name; lasting on return. A file that has the name already is replaced.
+    ///
+    /// # Errors
+    /// The store does not do it now; it may have been done.
+    pub async fn rename(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        match self {
+            Self::Directory(store) => store.rename(from, to).await,
+        }
+    }
+
+    /// Length of a file.
+    ///
+    /// # Errors
+    /// It is not there, or the store does not say now.
+    pub async fn len_bytes(&self, path: &str) -> Result<u64, StoreError> {
+        match self {
+            Self::Directory(store) => store.len_bytes(path).await,
+        }
+    }
+
+    /// Opens a file to be read.
+    ///
+    /// # Errors
+    /// It is not there, or the store does not do it now.
+    pub async fn open(&self, path: &str) -> Result<StoredFile, StoreError> {
+        match self {
+            Self::Directory(store) => store.open(path).await.map(StoredFile::Directory),
+        }
+    }
+
+    /// Removes a file or an empty folder; false where it is not there.
+    ///
+    /// # Errors
+    /// The store does not do it now.
+    pub async fn remove(&self, path: &str, is_dir: bool) -> Result<bool, StoreError> {
+        match self {
+            Self::Directory(store) => store.remove(path, is_dir).await,
+        }
+    }
+
+    /// What is in a folder, by name.
+    ///
+    /// # Errors
+    /// It is not there, or the store does not say now.
+    pub async fn list(&self, path: &str) -> Result<Vec<StoreEntry>, StoreError> {
+        match self {
+            Self::Directory(store) => store.list(path).await,
+        }
+    }
+
+    /// Writes a small file whole; lasting on return.
+    ///
+    /// # Errors
+    /// The store does not do it now; there is an old file, or none, or the new one.
+    pub async fn put(&self, path: &str, temporary: &str, bytes: Vec<u8>) -> Result<(), StoreError> {
+        let len_bytes = bytes.len() as u64;
+        let mut upload = self.create(temporary, len_bytes).await?;
+        upload.append(Buffer::from_vec(bytes)).await?;
+        upload.close(len_bytes).await?;
+        self.rename(temporary, path).await
+    }
+}
+
+impl Upload {
+    /// Adds bytes at the end; the buffer comes back.
+    ///
+    /// # Errors
+    /// The file is to be given up.
+    pub async fn append(&mut self, bytes: Buffer) -> Result<Buffer, StoreError> {
+        match self {
+            Self::Directory(upload) => upload.append(bytes).await,
+        }
+    }
+
+    /// All was appended: on return the store has all of it, of this length, to stay.
+    ///
+    /// # Errors
+    /// The file is to be given up.
+    pub async fn close(self, len_bytes: u64) -> Result<(), StoreError> {
+        match self {
+            Self::Directory(upload) => upload.close(len_bytes).await,
+        }
+    }
+}
+
+impl StoredFile {
+    /// Length of the file.
+    pub fn len_bytes(&self) -> u64 {
+        match self {
+            Self::Directory(file) => file.len_bytes(),
+        }
+    }
+
+    /// Reads at a position until the buffer is full or the file ends.
+    ///
+    /// # Errors
+    /// The store does not do it now.
+    pub async fn read(&self, buffer: Buffer, position_bytes: u64) -> Result<Buffer, StoreError> {
+        match self {
+            Self::Directory(file) => file.read(buffer, position_bytes).await,
+        }
+    }
+
+    /// The file itself, where it is one of this machine: its ranges are sent as they lie there.
+    pub fn local(&self) -> Option<&File> {
+        match self {
+            Self::Directory(file) => Some(file.local()),
+        }
+    }
+}
+
+/// The folder of a partition.
+pub fn partition_folder(topic: &str, id: PartitionId) -> String {
+    format!("{topic}-{}-{}", id.partition, id.topic_id)
+}
+
+/// The file of a segment.
+pub fn segment_path(topic: &str, id: PartitionId, segment: RemoteSegmentId) -> String {
+    format!("{}/{segment}", partition_folder(topic, id))
+}
+
+/// The name of a segment's file while it is written.
+pub fn temporary_path(segment: RemoteSegmentId) -> String {
+    format!("{TEMPORARY_FOLDER}/{segment}")
+}
+
+/// Where files are that are being written.
+pub const TEMPORARY_FOLDER: &str = ".tmp";

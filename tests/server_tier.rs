@@ -1,0 +1,252 @@
+//! The tier against the real server, on a folder: copies, reads, retention, restarts, what a crash leaves.
+#![allow(clippy::disallowed_methods, reason = "a test looks at the server's files")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use support::client::{ReadRecord, batch};
+use support::process::{Server, ServerPlan};
+use support::random::{self, Random};
+use support::wait;
+
+const TOPIC: &str = "t";
+/// Work is looked for all the time.
+const OFTEN: &str = "--set log.initial.task.delay.ms=0 --set log.retention.check.interval.ms=50 \
+     --set remote.log.manager.task.interval.ms=50 --set remote.log.manager.task.retry.backoff.ms=10 \
+     --set remote.log.manager.task.retry.backoff.max.ms=50";
+/// A segment is full when an index is: after two batches.
+const TINY_SEGMENTS: [(&str, &str); 2] = [("segment.index.bytes", "24"), ("index.interval.bytes", "0")];
+const TIERED: (&str, &str) = ("remote.storage.enable", "true");
+
+const LATEST: i64 = -1;
+const EARLIEST: i64 = -2;
+const EARLIEST_LOCAL: i64 = -4;
+const LATEST_TIERED: i64 = -5;
+const EARLIEST_PENDING_UPLOAD: i64 = -6;
+
+/// A data directory and a tier beside it.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a scratch folder") }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn tier(&self) -> PathBuf {
+        self.folder.path().join("tier")
+    }
+
+    fn plan(&self) -> ServerPlan {
+        let flags = format!("{OFTEN} --tier file://{}", self.tier().display());
+        ServerPlan { cores: "1".to_owned(), ..ServerPlan::new(&self.data()).flags(&flags) }
+    }
+
+    /// Files of segments in the tier.
+    fn remote_files(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for folder in fs::read_dir(self.tier()).into_iter().flatten().flatten() {
+            let name = folder.file_name().to_string_lossy().into_owned();
+            if folder.path().is_dir() && name != ".tmp" {
+                let files = fs::read_dir(folder.path()).expect("a folder").flatten();
+                found.extend(files.map(|file| file.path()));
+            }
+        }
+        found
+    }
+
+    fn local_logs(&self) -> usize {
+        names(&self.data().join("t-0"), ".log")
+    }
+}
+
+fn names(folder: &Path, suffix: &str) -> usize {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(suffix)).count()
+}
+
+fn eventually(what: &str, mut ask: impl FnMut() -> bool) {
+    wait::until(what, Duration::from_secs(60), || ask().then_some(()));
+}
+
+fn create(server: &Server, configs: &[(&str, &str)]) {
+    let code = server.client(0).create_topic(TOPIC, 1, configs).expect("the server answers");
+    assert_eq!(code, 0, "create {TOPIC} with {configs:?}");
+}
+
+fn tiered(more: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+    TINY_SEGMENTS.into_iter().chain([TIERED]).chain(more.iter().copied()).collect()
+}
+
+/// Batches of two records, whose values tell their offsets.
+fn produce(server: &Server, from: i64, batches: i64) {
+    let mut client = server.client(0);
+    for number in 0..batches {
+        let base = from + 2 * number;
+        let values = [base, base + 1].map(|offset| format!("value {offset}").into_bytes());
+        let produced = client.produce(TOPIC, 0, -1, &batch(&values)).expect("the server answers");
+        assert_eq!((produced.error_code, produced.base_offset), (0, base));
+    }
+}
+
+fn list(server: &Server, timestamp: i64) -> i64 {
+    let (offset, _, code) = server.client(0).list_offset(TOPIC, 0, timestamp).expect("the server answers");
+    assert_eq!(code, 0, "ListOffsets {timestamp}");
+    offset
+}
+
+fn read(server: &Server, from: i64) -> Vec<ReadRecord> {
+    server.client(0).read_from(TOPIC, 0, from).expect("the server answers")
+}
+
+/// All records from `from` to `end` are there, each once, with their values.
+fn assert_all(server: &Server, from: i64, end: i64) {
+    let records = read(server, from);
+    let offsets: Vec<i64> = records.iter().map(|record| record.offset).filter(|offset| *offset >= from).collect();
+    assert_eq!(offsets, (from..end).collect::<Vec<_>>(), "records from {from}");
+    for record in records {
+        assert_eq!(record.value, format!("value {}", record.offset).into_bytes());
+    }
+}
+
+#[test]
+fn sealed_segments_move_and_consumers_read_on_as_if_nothing_had_happened() {
+    let place = Place::new();
+    let server = place.plan().start();
+    create(&server, &tiered(&[("local.retention.bytes", "0")]));
+    produce(&server, 0, 20);
+    // The active segment outlives local retention as well: it is sealed, copied and goes (C137).
+    eventually("all records are in the tier alone", || list(&server, EARLIEST_LOCAL) == 40);
+    assert_eq!([EARLIEST, LATEST, LATEST_TIERED, EARLIEST_PENDING_UPLOAD].map(|at| list(&server, at)), [0, 40, 39, 40]);
+    eventually("the local disk shrinks", || place.local_logs() == 1);
+    let copied = place.remote_files();
+    assert!(copied.len() >= 10, "one file a segment: {copied:?}");
+    assert_eq!(names(&place.tier().join(".tmp"), ""), 0, "nothing half-written stays");
+    for from in [0, 1, 2, 17, 38, 39, 40] {
+        assert_all(&server, from, 40);
+    }
+    // Times, in both tiers: the first record is the first of all times.
+    let (offset, epoch, _) = server.client(0).list_offset(TOPIC, 0, 0).expect("the server answers");
+    assert_eq!((offset, epoch), (0, 0), "by time");
+    produce(&server, 40, 3);
+    assert_all(&server, 0, 46);
+    assert_eq!(server.client(0).fetch(TOPIC, 0, 47, 1 << 20).expect("an answer").error_code, 1, "out of range");
+
+    server.kill();
+    for is_kill in [true, false, true] {
+        if is_kill { server_again(&place).kill() } else { server_again(&place).stop().assert_clean() }
+    }
+}
+
+/// A server on the same folders, when it has shown that all is there.
+fn server_again(place: &Place) -> Server {
+    let server = place.plan().start();
+    assert_eq!(list(&server, EARLIEST), 0);
+    assert_all(&server, 0, 46);
+    server
+}
+
+#[test]
+fn c150_c165_what_retention_and_clients_delete_goes_from_the_tier_too() {
+    let place = Place::new();
+    let server = place.plan().start();
+    create(&server, &tiered(&[("local.retention.bytes", "0")]));
+    produce(&server, 0, 20);
+    eventually("all is in the tier", || list(&server, EARLIEST_LOCAL) == 40);
+    let all = place.remote_files().len();
+    // DeleteRecords in the middle of a remote segment.
+    let (code, low) = server.client(0).delete_records(TOPIC, 0, 17).expect("the server answers");
+    assert_eq!((code, low), (0, 17));
+    assert_eq!(list(&server, EARLIEST), 17);
+    eventually("what is below the log start is gone", || place.remote_files().len() < all);
+    assert_all(&server, 17, 40);
+    assert_eq!(server.client(0).fetch(TOPIC, 0, 16, 1 << 20).expect("an answer").error_code, 1);
+    server.kill();
+    let server = place.plan().start();
+    assert_eq!(list(&server, EARLIEST), 17, "it does not come back");
+    assert_all(&server, 17, 40);
+
+    // The topic goes, and all of it; made again it begins anew.
+    assert_eq!(server.client(0).delete_topic(TOPIC).expect("the server answers"), 0);
+    eventually("its folder is empty", || place.remote_files().is_empty());
+    create(&server, &tiered(&[("retention.bytes", "400"), ("local.retention.bytes", "0")]));
+    assert_eq!(list(&server, EARLIEST), 0);
+    assert_eq!(list(&server, LATEST_TIERED), -1);
+    produce(&server, 0, 20);
+    // Both tiers together have at most the limit and one segment.
+    eventually("the total size is kept", || list(&server, EARLIEST) >= 24 && place.remote_files().len() <= 5);
+    let start = list(&server, EARLIEST);
+    assert_all(&server, start, 40);
+    server.stop().assert_clean();
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_no_orphan_and_no_hole() {
+    let place = Place::new();
+    let mut plan = place.plan();
+    // Slow enough that a kill meets each step.
+    plan = plan.flags("--set remote.log.manager.copy.max.bytes.per.second=4000");
+    let mut end = 0;
+    let seed = random::seed();
+    println!("SEED={seed}");
+    let mut random = Random::new(seed);
+    for round in 0..6 {
+        let server = plan.start();
+        if round == 0 {
+            create(&server, &tiered(&[("local.retention.bytes", "0"), ("file.delete.delay.ms", "0")]));
+        }
+        assert_all(&server, 0, end);
+        produce(&server, end, 5);
+        end += 10;
+        std::thread::sleep(Duration::from_millis(random.below(400)));
+        server.kill();
+    }
+    let server = place.plan().start();
+    eventually("all is in the tier", || list(&server, EARLIEST_LOCAL) == end);
+    assert_all(&server, 0, end);
+    // Each file is one that is counted: the log begins and ends with them.
+    eventually("nothing half-written stays", || names(&place.tier().join(".tmp"), "") == 0);
+    let segments = place.remote_files().len() as i64;
+    assert!(segments >= end / 4 && segments <= end, "{segments} files for {end} records");
+    assert_eq!(server.client(0).delete_topic(TOPIC).expect("the server answers"), 0);
+    eventually("no file stays that nobody knows", || place.remote_files().is_empty());
+}
+
+#[test]
+fn c147_a_wrong_tier_or_topic_is_refused_in_words() {
+    let place = Place::new();
+    let server = place.plan().start();
+    let create = |name: &str, policy: &str| {
+        server.client(0).create_topic(name, 1, &[TIERED, ("cleanup.policy", policy)]).expect("the server answers")
+    };
+    const INVALID_CONFIG: i16 = 40;
+    assert_eq!(
+        [create("a", "compact"), create("b", "compact,delete"), create("c", "delete")],
+        [INVALID_CONFIG, INVALID_CONFIG, 0]
+    );
+    server.stop().assert_clean();
+    // The folder is this cluster's: another one is told so, and changes nothing.
+    let other = tempfile::tempdir().expect("a scratch folder");
+    let plan = ServerPlan::new(other.path()).flags(&format!("--tier file://{}", place.tier().display()));
+    plan.start_refused().assert_refused("belongs to cluster");
+    // Without a tier there is none to be asked for.
+    let plain = tempfile::tempdir().expect("a scratch folder");
+    let server = ServerPlan::new(plain.path()).start();
+    assert_eq!(server.client(0).create_topic("t", 1, &[TIERED]).expect("the server answers"), INVALID_CONFIG);
+    server.stop().assert_clean();
+    // A tier that does not answer: the server starts all the same, or not, as it was told.
+    let gone = format!("--tier file://{}/none/of/them", plain.path().display());
+    let required = ServerPlan::new(plain.path()).flags(&gone).flags("--tier-required");
+    required.start_refused().assert_refused("--tier");
+    let server = ServerPlan::new(plain.path()).flags(&gone).start();
+    assert!(server.log_count("the tier does not answer") > 0, "{}", server.log());
+    server.stop().assert_clean();
+}
