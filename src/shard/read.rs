@@ -16,10 +16,18 @@ use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
 use crate::shard::remote_read;
 
+/// What a range is sent from.
+pub enum RangeSource {
+    /// The segment's file; it stays readable although the segment may be deleted.
+    File(File),
+    /// Read from a tier that is not of this machine: exactly the range.
+    Memory(Vec<u8>),
+}
+
 /// A range of records, ready to be sent.
 pub struct RecordsRange {
-    /// The segment's file; it stays readable although the segment may be deleted.
-    pub file: File,
+    /// Where they are.
+    pub source: RangeSource,
     /// Where the range is, and what follows it.
     pub plan: ReadPlan,
 }
@@ -77,7 +85,7 @@ pub async fn locate(
                 if let Some(hint) = found.next_hint {
                     partition.log().borrow_mut().read_hint(hint);
                 }
-                return Ok(Some(RecordsRange { file, plan: found }));
+                return Ok(Some(RecordsRange { source: RangeSource::File(file), plan: found }));
             }
         };
         let Some(file) = open(shard, partition, segment, kind).await? else {
