@@ -1,6 +1,6 @@
 """The suite of Kafka's own command line tools (kafka-topics, console producer and consumer, and so on).
 
-The console consumer runs with --partition: it then assigns by itself and asks for no group coordinator.
+The console consumer runs with --partition where no group is meant: it then assigns by itself and asks for no coordinator.
 """
 import json
 import os
