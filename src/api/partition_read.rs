@@ -135,7 +135,18 @@ pub async fn read_one(
         true => (ReadBound::LastStable, found.last_stable),
         false => (ReadBound::HighWatermark, found.high_watermark),
     };
-    match read::locate(shard, partition, Offset(ask.fetch_offset), bytes_max, budget.whole_first_batch, bound).await {
+    let from = Offset(ask.fetch_offset);
+    let (located, aborted) = loop {
+        let located = read::locate(shard, partition, from, bytes_max, budget.whole_first_batch, bound).await;
+        let Some(range) = located.as_ref().ok().and_then(Option::as_ref).filter(|_| read_committed) else {
+            break (located, Ok(Vec::new()));
+        };
+        // Where compaction has come between, both are to be found anew.
+        if let Some(aborted) = read::aborted_transactions(shard, partition, &range.plan).await.transpose() {
+            break (located, aborted);
+        }
+    };
+    match located {
         // What Kafka makes of a negative limit, where there is something to read.
         Ok(_) if limit_bytes < 0 && ask.fetch_offset < end => {
             return Found::error(ErrorCode::UnknownServerError);
@@ -144,13 +155,11 @@ pub async fn read_one(
             // As Kafka: null also where there are records of which not even the first batch may be sent.
             let withheld = records.is_none() && bytes_max > 0 && ask.fetch_offset < end;
             found.aborted_is_null = !read_committed || withheld;
-            if let Some(range) = records.as_ref().filter(|_| read_committed) {
-                match read::aborted_transactions(shard, partition, &range.plan).await {
-                    Ok(aborted) => found.aborted = aborted,
-                    Err(failure) => {
-                        tracing::warn!(topic = partition.topic(), partition = partition.id().partition, error = %failure, "a transaction index could not be read");
-                        return Found::error(error_map::read_failure(&failure));
-                    }
+            match aborted {
+                Ok(aborted) => found.aborted = aborted,
+                Err(failure) => {
+                    tracing::warn!(topic = partition.topic(), partition = partition.id().partition, error = %failure, "a transaction index could not be read");
+                    return Found::error(error_map::read_failure(&failure));
                 }
             }
             found.records = records;

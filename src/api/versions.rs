@@ -43,11 +43,11 @@ pub const SERVED: &[ServedRange] = &[
     served(ApiKey::DeleteGroups, 0, 3),
     served(ApiKey::OffsetDelete, 0, 0),
     served(ApiKey::DescribeCluster, 0, 2),
-    served(ApiKey::ConsumerGroupHeartbeat, 0, 1),
-    served(ApiKey::ConsumerGroupDescribe, 0, 1),
     served(ApiKey::DescribeProducers, 0, 0),
     served(ApiKey::DescribeTransactions, 0, 0),
     served(ApiKey::ListTransactions, 0, 1),
+    served(ApiKey::ConsumerGroupHeartbeat, 0, 1),
+    served(ApiKey::ConsumerGroupDescribe, 0, 1),
 ];
 
 const fn served(key: ApiKey, min: i16, max: i16) -> ServedRange {

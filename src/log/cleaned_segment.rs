@@ -4,6 +4,7 @@ use crate::log::layout::{self, CLEANED_SUFFIX, SWAP_SUFFIX};
 use crate::log::partition_log::LogConfig;
 use crate::log::plan::SegmentId;
 use crate::log::segment::{Incoming, Segment, SegmentLimits};
+use crate::log::transaction_index::{AbortedTransaction, TRANSACTION_ENTRY_BYTES};
 use crate::record::batch::BatchHeader;
 use crate::record::offset::Offset;
 
@@ -23,6 +24,8 @@ pub struct CleanedEntries {
     pub offsets: Option<(u64, Vec<u8>)>,
     /// For the time index.
     pub times: Option<(u64, Vec<u8>)>,
+    /// For the transaction index, all at once.
+    pub aborted: Option<Vec<u8>>,
 }
 
 impl CleanedSegment {
@@ -61,6 +64,12 @@ impl CleanedSegment {
         position_bytes
     }
 
+    /// Notes the transaction that the last batch, a marker, has aborted.
+    pub fn note_aborted(&mut self, aborted: AbortedTransaction) {
+        assert!(aborted.last_offset < self.next_offset, "{aborted:?} ends behind the segment");
+        self.segment.transaction_index_mut().push(aborted);
+    }
+
     /// Entries to be written now.
     pub fn take_entries(&mut self) -> CleanedEntries {
         self.take(false)
@@ -69,28 +78,33 @@ impl CleanedSegment {
     /// The last entries. It takes no batch after this.
     pub fn complete(&mut self) -> CleanedEntries {
         self.segment.complete_time_index();
-        self.take(true)
+        let aborted = self.segment.transaction_index_mut().take_writes(self.next_offset).map(|(_, bytes)| bytes);
+        CleanedEntries { aborted, ..self.take(true) }
+    }
+
+    /// Names of its files, the log last: (cleaned, swap, final).
+    pub fn swap_names(&self) -> Vec<[String; 3]> {
+        let has_aborted = self.segment.transaction_index().entry_count() > 0;
+        let names = layout::replaced_file_names(self.id(), has_aborted).into_iter();
+        names.map(|name| [format!("{name}{CLEANED_SUFFIX}"), format!("{name}{SWAP_SUFFIX}"), name]).collect()
     }
 
     fn take(&mut self, all: bool) -> CleanedEntries {
         let size_bytes = self.segment.size_bytes();
         let times = self.segment.time_index_mut().take_writes(size_bytes, all);
         let offsets = self.segment.index_mut().take_writes(size_bytes, all);
-        CleanedEntries { offsets, times }
+        CleanedEntries { offsets, times, aborted: None }
     }
 
     /// The segment, for the log, when its files are complete and on stable storage.
     pub fn into_segment(mut self) -> Segment {
         self.segment.index_mut().seal();
         self.segment.time_index_mut().seal();
+        let aborted = self.segment.transaction_index_mut();
+        aborted.synced(u64::from(aborted.entry_count()) * TRANSACTION_ENTRY_BYTES as u64);
+        aborted.seal();
         self.segment
     }
-}
-
-/// Names of the files of a segment that is swapped in, the log last: (cleaned, swap, final).
-pub fn swap_names(segment: SegmentId) -> [[String; 3]; 3] {
-    layout::replaced_file_names(segment)
-        .map(|name| [format!("{name}{CLEANED_SUFFIX}"), format!("{name}{SWAP_SUFFIX}"), name])
 }
 
 fn incoming(header: &BatchHeader) -> Incoming {

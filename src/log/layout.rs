@@ -152,8 +152,10 @@ pub fn segment_file_names(segment: SegmentId) -> [String; 5] {
 }
 
 /// Names of the files of a segment that a compaction writes anew, the log last.
-pub fn replaced_file_names(segment: SegmentId) -> [String; 3] {
-    ["index", "timeindex", "log"].map(|extension| format!("{:020}.{extension}", segment.0.0))
+pub fn replaced_file_names(segment: SegmentId, has_aborted: bool) -> Vec<String> {
+    let extensions = ["index", "timeindex", "txnindex", "log"].into_iter();
+    let written = extensions.filter(|extension| has_aborted || *extension != "txnindex");
+    written.map(|extension| format!("{:020}.{extension}", segment.0.0)).collect()
 }
 
 /// The time index of a segment.

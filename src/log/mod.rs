@@ -6,6 +6,7 @@
 pub mod batch_retention;
 pub mod clean_plan;
 pub mod cleaned_segment;
+pub mod cleaned_transactions;
 pub mod core_checkpoint;
 pub mod error;
 pub mod index_recovery;

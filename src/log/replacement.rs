@@ -31,7 +31,7 @@ impl PartitionLog {
         assert!(self.has_group(group), "the segments of {group:?} are not those of the log");
         assert_eq!(cleaned.first().map(CleanedSegment::id), group.segments.first().copied(), "{group:?}");
         assert!(cleaned.is_sorted_by_key(CleanedSegment::id), "{cleaned:?}");
-        assert!(self.offsets.high_watermark >= group.end, "only what is decided is replaced: {group:?}");
+        assert!(self.offsets.last_stable >= group.end, "only what is decided is replaced: {group:?}");
         assert!(self.recovery_point_max().is_none_or(|max| max >= group.end), "indexes are still on their way");
         let first = group.segments.first().copied().unwrap_or(SegmentId(group.end));
         let at = self.segments.partition_point(|segment| segment.id() < first);
@@ -44,7 +44,7 @@ impl PartitionLog {
             self.readable_max_timestamp = None;
         }
         // The end of what went is the beginning of what follows.
-        for place in [&mut self.written_at, &mut self.high_watermark_at] {
+        for place in [&mut self.written_at, &mut self.high_watermark_at, &mut self.last_stable_at] {
             if is_replaced(place.segment) {
                 *place = Place { segment: SegmentId(group.end), position_bytes: 0 };
             }

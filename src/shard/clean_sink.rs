@@ -1,11 +1,13 @@
 //! What a compaction writes: `.cleaned` files, complete and on stable storage before anything else happens to them.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::log::cleaned_segment::{CleanedEntries, CleanedSegment, swap_names};
+use crate::log::cleaned_segment::{CleanedEntries, CleanedSegment};
+use crate::log::layout::{self, CLEANED_SUFFIX};
 use crate::log::partition_log::LogConfig;
 use crate::log::plan::SegmentId;
+use crate::log::transaction_index::AbortedTransaction;
 use crate::record::batch::BatchHeader;
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{File, OpenHow};
@@ -28,22 +30,21 @@ pub(in crate::shard) struct CleanSink {
 /// A segment whose files are complete, under their `.cleaned` names.
 pub(in crate::shard) struct WrittenSegment {
     pub(in crate::shard) cleaned: CleanedSegment,
-    /// In the order of [`KINDS`].
-    pub(in crate::shard) files: [File; 3],
+    /// All of them, open.
+    pub(in crate::shard) files: Vec<(FileKind, File)>,
 }
 
 struct Current {
     cleaned: CleanedSegment,
-    files: [File; 3],
+    offset_index: File,
+    time_index: File,
+    log: File,
     /// Batches on their way to the file, from this position on.
     staged: Buffer,
     staged_bytes: usize,
     staged_at: u64,
     unsynced_bytes: usize,
 }
-
-/// The order of a segment's files, as [`swap_names`] has it.
-pub(in crate::shard) const KINDS: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::Log];
 
 impl CleanSink {
     /// Begins with a segment of the name of the first that is replaced.
@@ -88,6 +89,13 @@ impl CleanSink {
         Ok(())
     }
 
+    /// The marker that was added last has aborted this transaction.
+    pub(in crate::shard) fn note_aborted(&mut self, aborted: AbortedTransaction) {
+        if let Some(current) = &mut self.current {
+            current.cleaned.note_aborted(aborted);
+        }
+    }
+
     /// Completes all segments. On return they are on stable storage, names and all.
     pub(in crate::shard) async fn finish(
         &mut self,
@@ -115,14 +123,16 @@ impl CleanSink {
     }
 
     async fn make(&mut self, turns: &CleaningTurns, id: SegmentId) -> Result<Current, CleanFailure> {
-        let partition = turns.partition().clone();
-        partition.begin_write();
-        let made = self.open_files(turns, id).await;
-        partition.end_write(turns.io());
-        let files = made?;
+        let [offset_index, time_index, log] = [
+            self.make_file(turns, &layout::offset_index_path(turns.partition().folder(), id)).await?,
+            self.make_file(turns, &layout::time_index_path(turns.partition().folder(), id)).await?,
+            self.make_file(turns, &layout::segment_path(turns.partition().folder(), id)).await?,
+        ];
         Ok(Current {
             cleaned: CleanedSegment::new(id, &self.config),
-            files,
+            offset_index,
+            time_index,
+            log,
             staged: turns.io().buffer(WRITTEN_AT_ONCE_BYTES),
             staged_bytes: 0,
             staged_at: 0,
@@ -130,28 +140,41 @@ impl CleanSink {
         })
     }
 
-    async fn open_files(&mut self, turns: &CleaningTurns, id: SegmentId) -> Result<[File; 3], CleanFailure> {
-        let mut files = Vec::new();
-        for [cleaned, ..] in swap_names(id) {
-            // Else the name of the folder may be another topic's by now.
-            turns.check()?;
-            let path = turns.partition().folder().join(cleaned);
-            let file = turns.io().open(&path, OpenHow::CreateOrTruncate).await?;
-            self.made.push(path);
-            files.push(file);
-        }
-        files.try_into().map_err(|_| CleanFailure::Stopped)
+    /// Makes the `.cleaned` file of what will be at `path`.
+    async fn make_file(&mut self, turns: &CleaningTurns, path: &Path) -> Result<File, CleanFailure> {
+        // Else the name of the folder may be another topic's by now.
+        turns.check()?;
+        let mut name = path.as_os_str().to_owned();
+        name.push(CLEANED_SUFFIX);
+        let path = PathBuf::from(name);
+        // Counts as a write: whoever renames the folder waits for it.
+        turns.partition().begin_write();
+        let opened = turns.io().open(&path, OpenHow::CreateOrTruncate).await;
+        turns.partition().end_write(turns.io());
+        let file = opened?;
+        self.made.push(path);
+        Ok(file)
     }
 
     async fn complete_current(&mut self, turns: &mut CleaningTurns) -> Result<(), CleanFailure> {
         let Some(mut current) = self.current.take() else { return Ok(()) };
         current.write_out(turns).await?;
-        let entries = current.cleaned.complete();
+        let mut entries = current.cleaned.complete();
+        let aborted = entries.aborted.take();
         current.write_entries(entries).await?;
-        for file in &current.files {
+        let Current { cleaned, offset_index, time_index, log, .. } = current;
+        let mut files =
+            vec![(FileKind::OffsetIndex, offset_index), (FileKind::TimeIndex, time_index), (FileKind::Log, log)];
+        if let Some(bytes) = aborted {
+            let path = layout::transaction_index_path(turns.partition().folder(), cleaned.id());
+            let file = self.make_file(turns, &path).await?;
+            file.write_at(Buffer::from_vec(bytes), 0).await.0?;
+            files.push((FileKind::TransactionIndex, file));
+        }
+        for (_, file) in &files {
             file.sync_data().await?;
         }
-        self.done.push(WrittenSegment { cleaned: current.cleaned, files: current.files });
+        self.done.push(WrittenSegment { cleaned, files });
         Ok(())
     }
 }
@@ -165,8 +188,7 @@ impl Current {
         let next = turns.io().buffer(WRITTEN_AT_ONCE_BYTES);
         let mut staged = std::mem::replace(&mut self.staged, next);
         staged.truncate(self.staged_bytes);
-        let [_, _, log] = &self.files;
-        log.write_at(staged, self.staged_at).await.0?;
+        self.log.write_at(staged, self.staged_at).await.0?;
         self.staged_at += self.staged_bytes as u64;
         self.unsynced_bytes += self.staged_bytes;
         turns.pay(self.staged_bytes).await?;
@@ -175,16 +197,14 @@ impl Current {
         self.write_entries(entries).await?;
         if self.unsynced_bytes >= SYNCED_AT_ONCE_BYTES {
             // Pages that are dirty for long make the kernel slow down everybody who writes.
-            let [_, _, log] = &self.files;
-            log.sync_data().await?;
+            self.log.sync_data().await?;
             self.unsynced_bytes = 0;
         }
         Ok(())
     }
 
     async fn write_entries(&self, entries: CleanedEntries) -> io::Result<()> {
-        let [offset_index, time_index, _] = &self.files;
-        for (file, entries) in [(offset_index, entries.offsets), (time_index, entries.times)] {
+        for (file, entries) in [(&self.offset_index, entries.offsets), (&self.time_index, entries.times)] {
             if let Some((position_bytes, bytes)) = entries {
                 file.write_at(Buffer::from_vec(bytes), position_bytes).await.0?;
             }

@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::log::clean_plan::CleaningGroup;
-use crate::log::cleaned_segment::swap_names;
 use crate::log::layout::{DELETED_SUFFIX, PartitionFile, segment_file_names};
 use crate::log::plan::SegmentId;
-use crate::shard::clean_sink::{KINDS, WrittenSegment};
+use crate::shard::clean_sink::WrittenSegment;
 use crate::shard::clean_turns::CleaningTurns;
 use crate::shard::core::Shard;
 use crate::shard::error::CleanFailure;
@@ -62,7 +61,7 @@ async fn swap_in_turn(
         async move { io.rename(&from, &to).await }
     };
     // The log of the first segment says that all others are complete.
-    let mut names: Vec<[String; 3]> = ids.iter().rev().flat_map(|id| swap_names(*id)).collect();
+    let mut names: Vec<[String; 3]> = written.iter().rev().flat_map(|segment| segment.cleaned.swap_names()).collect();
     let lowest_log = names.pop();
     for [cleaned, swap, _] in &names {
         rename(cleaned, swap).await?;
@@ -80,7 +79,7 @@ async fn swap_in_turn(
     }
     let mut cleaned = Vec::new();
     for segment in written {
-        for (kind, file) in KINDS.into_iter().zip(segment.files) {
+        for (kind, file) in segment.files {
             shard.files().pin(partition.id(), segment.cleaned.id(), kind, file);
         }
         cleaned.push(segment.cleaned);

@@ -2,11 +2,13 @@
 
 use std::rc::Rc;
 
-use crate::log::batch_retention::{ActiveProducers, CleaningRules};
+use crate::log::batch_retention::{ActiveProducers, BatchFate, CleaningRules};
 use crate::log::clean_plan::{CleaningGroup, CleaningPlan};
+use crate::log::cleaned_transactions::CleanedTransactions;
 use crate::log::offset_map::OffsetMap;
 use crate::log::plan::SegmentId;
 use crate::log::segment::Segment;
+use crate::log::transaction_index::{AbortedTransaction, TRANSACTION_ENTRY_BYTES};
 use crate::record::batch::{BatchHeader, parse_header};
 use crate::record::batch_error::BatchError;
 use crate::record::keyed_record::RecordCursor;
@@ -18,6 +20,7 @@ use crate::shard::clean_swap;
 use crate::shard::clean_turns::{CleaningTurns, SLICE_BYTES};
 use crate::shard::core::Shard;
 use crate::shard::error::CleanFailure;
+use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
 
 /// What a compaction came to.
@@ -41,7 +44,8 @@ pub(in crate::shard) async fn clean(
     plan: &CleaningPlan,
 ) -> Result<Cleaned, CleanFailure> {
     let mut turns = CleaningTurns::begin(shard, partition);
-    let map = build_map(&mut turns, plan).await?;
+    let aborted = aborted_transactions(&turns, plan.first_uncleanable).await?;
+    let map = build_map(&mut turns, plan, &aborted).await?;
     let end = map.latest().plus(1);
     let mut cleaned = Cleaned {
         end,
@@ -58,6 +62,7 @@ pub(in crate::shard) async fn clean(
             now_ms: shard.io().wall_ms(),
             delete_retention_ms: partition.limits().cleaning.delete_retention_ms,
         },
+        transactions: CleanedTransactions::new(&aborted, Offset::ZERO),
         scratch: Vec::new(),
     };
     for group in groups {
@@ -69,8 +74,44 @@ pub(in crate::shard) async fn clean(
     Ok(cleaned)
 }
 
-/// Notes the newest record of each key of the dirty part, as far as there is memory.
-async fn build_map(turns: &mut CleaningTurns, plan: &CleaningPlan) -> Result<OffsetMap, CleanFailure> {
+/// All transactions that begin below `end` and were aborted. Their markers may be in any later segment.
+async fn aborted_transactions(turns: &CleaningTurns, end: Offset) -> Result<Vec<AbortedTransaction>, CleanFailure> {
+    let (shard, partition) = (turns.shard(), turns.partition());
+    let mut found = Vec::new();
+    let mut files = Vec::new();
+    for segment in partition.log().borrow().segments() {
+        let index = segment.transaction_index();
+        match index.in_memory() {
+            Some(entries) => found.extend_from_slice(entries),
+            None => files.push((segment.id(), index.entry_count())),
+        }
+    }
+    for (segment, entry_count) in files {
+        turns.check()?;
+        let kind = FileKind::TransactionIndex;
+        let opened = shard.files().open(shard.io(), partition.folder(), partition.id(), segment, kind).await;
+        if !partition.has_segment(segment) {
+            shard.files().forget_segment(partition.id(), segment);
+            return Err(CleanFailure::Stopped);
+        }
+        let unreadable = |source| CleanFailure::Unreadable { segment, position_bytes: 0, source };
+        let len_bytes = entry_count as usize * TRANSACTION_ENTRY_BYTES;
+        let (read, bytes) = opened.map_err(unreadable)?.read_at(turns.io().buffer(len_bytes), 0).await;
+        if read.map_err(unreadable)? < len_bytes {
+            return Err(unreadable(std::io::ErrorKind::UnexpectedEof.into()));
+        }
+        found.extend(AbortedTransaction::decode_all(&bytes));
+    }
+    found.retain(|aborted| aborted.first_offset < end);
+    Ok(found)
+}
+
+/// Notes the newest record of each key of the dirty part, as far as there is memory. What was aborted does not count.
+async fn build_map(
+    turns: &mut CleaningTurns,
+    plan: &CleaningPlan,
+    aborted: &[AbortedTransaction],
+) -> Result<OffsetMap, CleanFailure> {
     let (shard, partition) = (turns.shard().clone(), turns.partition().clone());
     let config = &shard.options().broker_config;
     let bytes_max = config.log_cleaner_dedupe_buffer_size() / u64::from(shard.options().core_count.max(1));
@@ -86,17 +127,26 @@ async fn build_map(turns: &mut CleaningTurns, plan: &CleaningPlan) -> Result<Off
         dirty.filter(|(_, end)| *end <= plan.first_uncleanable).collect()
     };
     let mut scratch = Vec::new();
+    let mut transactions = CleanedTransactions::new(aborted, plan.first_dirty);
     for (segment, end) in dirty {
         let mut source = SegmentBatches::open(turns, segment, true).await?;
         while let Some(header) = source.next(turns).await? {
             if header.last_offset() < plan.first_dirty {
                 continue;
             }
-            let is_whole = note_batch(turns, plan, &mut map, &header, source.batch(), &mut scratch)
-                .await
-                .map_err(|what| source.damaged(what))?;
-            if !is_whole {
-                return Ok(map);
+            let is_counted = if header.attributes.is_control() {
+                transactions.pass_marker(&header, source.batch());
+                false
+            } else {
+                !transactions.pass_batch(&header)
+            };
+            if is_counted {
+                let is_whole = note_batch(turns, plan, &mut map, &header, source.batch(), &mut scratch)
+                    .await
+                    .map_err(|what| source.damaged(what))?;
+                if !is_whole {
+                    return Ok(map);
+                }
             }
             map.note_latest(header.last_offset());
         }
@@ -115,9 +165,6 @@ async fn note_batch(
     batch: &[u8],
     scratch: &mut Vec<u8>,
 ) -> Result<bool, BatchError> {
-    if is_of_transaction(header) {
-        return Ok(true);
-    }
     let records = plain_records(turns, header, batch, scratch).await?;
     let mut cursor = RecordCursor::new(header);
     loop {
@@ -138,14 +185,10 @@ async fn note_batch(
     }
 }
 
-/// Batches of transactions, and their markers, stay as they are.
-fn is_of_transaction(header: &BatchHeader) -> bool {
-    header.attributes.is_control() || header.attributes.is_transactional()
-}
-
 /// What one compaction needs from batch to batch.
 struct Cleaning {
     rules: CleaningRules,
+    transactions: CleanedTransactions,
     /// Plain records of a compressed batch.
     scratch: Vec<u8>,
 }
@@ -216,7 +259,14 @@ impl Cleaning {
             while let Some(header) = source.next(turns).await? {
                 *bytes_before += u64::from(header.len_bytes);
                 let is_last = last == Some(*segment) && source.is_at_end();
-                match self.filter_batch(turns, &header, source.batch(), is_last).await {
+                let (can_discard, aborted) = if header.attributes.is_control() {
+                    let fate = self.transactions.pass_marker(&header, source.batch());
+                    (fate.is_spent, fate.aborted)
+                } else {
+                    (self.transactions.pass_batch(&header), None)
+                };
+                let fate = self.rules.judge(&header, can_discard, is_last);
+                match self.filter_batch(turns, &header, source.batch(), fate).await {
                     Ok(Filtered::All) => sink.add(turns, &header, source.batch()).await?,
                     Ok(Filtered::Nothing) => *has_changed = true,
                     Ok(Filtered::Some(bytes)) => {
@@ -225,6 +275,9 @@ impl Cleaning {
                         sink.add(turns, &header, &bytes).await?;
                     }
                     Err(what) => return Err(source.damaged(what)),
+                }
+                if let Some(aborted) = aborted {
+                    sink.note_aborted(aborted);
                 }
             }
         }
@@ -236,12 +289,8 @@ impl Cleaning {
         turns: &mut CleaningTurns,
         header: &BatchHeader,
         batch: &[u8],
-        is_last: bool,
+        fate: BatchFate,
     ) -> Result<Filtered, BatchError> {
-        if is_of_transaction(header) {
-            return Ok(Filtered::All);
-        }
-        let fate = self.rules.judge(header, false, is_last);
         let mut kept = Kept::default();
         let records = plain_records(turns, header, batch, &mut self.scratch).await?;
         if !fate.discards_all {

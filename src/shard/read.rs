@@ -97,7 +97,9 @@ pub async fn locate(
     }
 }
 
-/// The aborted transactions that a reader of `range` has to know, in the order of their markers.
+/// The aborted transactions that a reader of `range` has to know, in the order of their markers. Called in the same poll in
+/// which the range was located. `None`: compaction has replaced segments meanwhile, and the range is to be located again,
+/// for the indexes no longer tell of records that only the replaced files have.
 ///
 /// # Errors
 /// An index could not be read, or is not what it was.
@@ -105,16 +107,24 @@ pub async fn aborted_transactions(
     shard: &Rc<Shard>,
     partition: &Rc<Partition>,
     range: &ReadPlan,
-) -> Result<Vec<AbortedTransaction>, ReadFailure> {
+) -> Result<Option<Vec<AbortedTransaction>>, ReadFailure> {
     let mut found = Vec::new();
-    let Some(plan) = partition.log().borrow().plan_aborted(range) else { return Ok(found) };
+    let replacements = partition.log().borrow().replacements();
+    let Some(plan) = partition.log().borrow().plan_aborted(range) else { return Ok(Some(found)) };
     for source in plan.sources {
         let goes_on = match source {
             AbortedSource::Memory(entries) => collect(entries, plan.from, plan.upper, &mut found),
             AbortedSource::File { segment, entry_count } => {
-                let Some(file) = open(shard, partition, segment, FileKind::TransactionIndex).await? else { continue };
+                let opened = open(shard, partition, segment, FileKind::TransactionIndex).await;
+                if partition.log().borrow().replacements() != replacements {
+                    return Ok(None);
+                }
+                let Some(file) = opened? else { continue };
                 let len_bytes = entry_count as usize * TRANSACTION_ENTRY_BYTES;
                 let (read, buffer) = file.read_at(shard.io().buffer(len_bytes), 0).await;
+                if partition.log().borrow().replacements() != replacements {
+                    return Ok(None);
+                }
                 if read.map_err(|error: io::Error| ReadFailure::from(error))? < len_bytes {
                     return Err(ReadError::Damaged { segment: segment.base_offset(), position_bytes: 0 }.into());
                 }
@@ -125,7 +135,7 @@ pub async fn aborted_transactions(
             break;
         }
     }
-    Ok(found)
+    Ok(Some(found))
 }
 
 /// `None` where the segment was deleted meanwhile: the offset is to be looked up again, and is out of range by then.
