@@ -322,11 +322,15 @@ fn groups_are_moved_described_and_deleted() {
         let found = json(&["group", "describe", group]);
         assert_eq!((&found["state"], &found["members"]), (&json!("Empty"), &json!([])));
         let offsets = found["offsets"].as_array().expect("a list").clone();
-        offsets.iter().map(|row| (row["partition"].as_i64().expect("set"), row["lag"].as_i64().expect("known"))).collect()
+        offsets
+            .iter()
+            .map(|row| (row["partition"].as_i64().expect("set"), row["lag"].as_i64().expect("known")))
+            .collect()
     };
     assert_eq!(lag("billing"), [(0, 0), (1, 40)]);
     let deleted = place.server.client(0).delete_records("orders", 1, 45).expect("the server answers");
-    let deleted = if deleted.0 == 0 { deleted } else { place.server.client(1).delete_records("orders", 1, 45).expect("answers") };
+    let deleted =
+        if deleted.0 == 0 { deleted } else { place.server.client(1).delete_records("orders", 1, 45).expect("answers") };
     assert_eq!(deleted, (0, 45));
     assert_eq!(lag("billing"), [(0, 0), (1, 5)], "10 is committed, the log begins at 45");
     json(&[&reset[..], &["--shift", "38", "--execute"]].concat());
@@ -334,10 +338,16 @@ fn groups_are_moved_described_and_deleted() {
     assert_eq!(json(&["group", "list"])[0]["group"], json!("billing"));
     for (words, hint) in [
         (vec!["group", "describe", "nobody"], "there is no group nobody"),
-        (vec!["group", "reset-offsets", "billing", "--topic", "missing", "--to", "latest"], "there is no topic missing"),
+        (
+            vec!["group", "reset-offsets", "billing", "--topic", "missing", "--to", "latest"],
+            "there is no topic missing",
+        ),
         (vec!["group", "reset-offsets", "billing"], "--to"),
         (vec!["txn", "describe", "nobody"], "TRANSACTIONAL_ID_NOT_FOUND"),
-        (vec!["txn", "abort", "--topic", "orders", "--partition", "0", "--start-offset", "3"], "no transaction is open"),
+        (
+            vec!["txn", "abort", "--topic", "orders", "--partition", "0", "--start-offset", "3"],
+            "no transaction is open",
+        ),
     ] {
         let done = place.run(&words, b"");
         let said = String::from_utf8_lossy(&done.stderr).into_owned();

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use crate::api::context::{ADMIN_CLIENT_ID, Api, ConnectionState, RequestContext};
 use crate::api::reply::Outcome;
 use crate::api::{
-    cluster, configs, coordinator, delete_records, epoch_ends, fetch, group_listing, group_members, group_offsets,
-    list_offsets, log_dirs, metadata, produce, producer_id, producers, topics, transaction_listing, transactions,
-    txn_markers, txn_offsets, versions,
+    cluster, configs, consumer_groups, coordinator, delete_records, epoch_ends, fetch, group_listing, group_members,
+    group_offsets, list_offsets, log_dirs, metadata, produce, producer_id, producers, topics, transaction_listing,
+    transactions, txn_markers, txn_offsets, versions,
 };
 use crate::ring::buffer::Buffer;
 use crate::wire::api_keys::ApiKey;
@@ -139,6 +139,8 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
         ApiKey::OffsetCommit => group_offsets::commit(api.shard(), &context, &body).await,
         ApiKey::OffsetFetch => group_offsets::fetch(api.shard(), &context, &body).await,
         ApiKey::OffsetDelete => group_offsets::delete(api.shard(), &context, &body).await,
+        ApiKey::ConsumerGroupHeartbeat => consumer_groups::heartbeat(api.shard(), &connection, &context, &body).await,
+        ApiKey::ConsumerGroupDescribe => consumer_groups::describe(api.shard(), &context, &body).await,
         ApiKey::DescribeGroups => group_listing::describe(api.shard(), &context, &body).await,
         ApiKey::ListGroups => group_listing::list(api.shard(), &context, &body).await,
         ApiKey::DeleteGroups => group_listing::delete(api.shard(), &context, &body).await,

@@ -129,6 +129,8 @@ fn fill_in(codes: &mut [Vec<ErrorCode>], answered: Result<GroupReply, ErrorCode>
 /// The topics of one group of an OffsetFetch.
 struct Asked<'a> {
     group_id: &'a str,
+    /// The member that asks, where it says so, and its epoch.
+    member: Option<(&'a str, i32)>,
     /// Name or id, and partitions; `None`: all that there are.
     topics: Option<Vec<(&'a str, Uuid, &'a [i32])>>,
 }
@@ -149,6 +151,7 @@ pub async fn fetch(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) -> 
     let asked: Vec<Asked<'_>> = if version >= FETCH_MANY_MIN {
         let each = request.groups.iter().map(|group| Asked {
             group_id: group.group_id,
+            member: group.member_id.filter(|_| group.member_epoch >= 0).map(|member| (member, group.member_epoch)),
             topics: group.topics.as_ref().map(|topics| {
                 topics.iter().map(|topic| (topic.name, topic.topic_id, topic.partition_indexes.as_slice())).collect()
             }),
@@ -158,7 +161,7 @@ pub async fn fetch(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) -> 
         let topics = request.topics.as_ref().map(|topics| {
             topics.iter().map(|topic| (topic.name, Uuid::ZERO, topic.partition_indexes.as_slice())).collect()
         });
-        vec![Asked { group_id: request.group_id, topics }]
+        vec![Asked { group_id: request.group_id, member: None, topics }]
     };
     let mut answered = Vec::with_capacity(asked.len());
     for group in &asked {
@@ -192,7 +195,12 @@ async fn fetch_group(shard: &Rc<Shard>, asked: &Asked<'_>, require_stable: bool,
             topics.iter().zip(names).filter_map(|((_, _, indexes), name)| Some((name.clone()?, indexes.to_vec())));
         known.collect()
     });
-    let request = GroupRequest::FetchOffsets { group_id: asked.group_id.to_owned(), topics, require_stable };
+    let speaker = asked.member.map(|(member_id, generation)| Speaker {
+        member_id: member_id.to_owned(),
+        instance_id: None,
+        generation,
+    });
+    let request = GroupRequest::FetchOffsets { group_id: asked.group_id.to_owned(), topics, speaker, require_stable };
     let answered = ask(shard, asked.group_id, request).await;
     let refused = |indexes: &[i32], error: ErrorCode| {
         let each = indexes.iter().map(|index| FetchedOffset {

@@ -6,6 +6,7 @@
 pub mod authorized_operations;
 pub mod cluster;
 pub mod configs;
+pub mod consumer_groups;
 pub mod context;
 pub mod coordinator;
 pub mod delete_records;

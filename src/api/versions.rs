@@ -46,6 +46,8 @@ pub const SERVED: &[ServedRange] = &[
     served(ApiKey::DescribeProducers, 0, 0),
     served(ApiKey::DescribeTransactions, 0, 0),
     served(ApiKey::ListTransactions, 0, 1),
+    served(ApiKey::ConsumerGroupHeartbeat, 0, 1),
+    served(ApiKey::ConsumerGroupDescribe, 0, 1),
 ];
 
 const fn served(key: ApiKey, min: i16, max: i16) -> ServedRange {

@@ -48,6 +48,8 @@ const SOCKETS: Option<&str> = Some("the kernel sizes socket buffers by itself");
 const PURGATORY: Option<&str> = Some("waiting requests are dropped at once when they are answered");
 const NO_CONTROLLER: Option<&str> = Some("there is no separate controller");
 const CHECKPOINTS: Option<&str> = Some("checkpoints are written when what they hold is durable");
+const NO_GROUP_CONFIGS: Option<&str> = Some("groups have no settings of their own that it would bound");
+const LINGER: Option<&str> = Some("what comes in during one turn of a core is appended together, at once");
 const LOADING: Option<&str> = Some("coordinators read their partitions in slices of 1 MiB");
 const UNCOMPRESSED: Option<&str> = Some("records of coordinators are not compressed");
 const TIER_CACHES: Option<&str> = Some("indexes of the tier are read where they lie, and kept in the page cache");
@@ -97,6 +99,12 @@ pub const BROKER_CONFIGS: &[BrokerConfigKey] = &[
     works("delete.topic.enable", Boolean, Some("true"), Valid::Any, "Whether clients may delete topics."),
     works("fetch.max.bytes", Int, Some("57671680"), Valid::AtLeast(1024), "The most bytes of one fetch."),
     idle("fetch.purgatory.purge.interval.requests", Int, Some("1000"), PURGATORY),
+    idle("group.consumer.max.heartbeat.interval.ms", Int, Some("15000"), NO_GROUP_CONFIGS),
+    idle("group.consumer.max.session.timeout.ms", Int, Some("60000"), NO_GROUP_CONFIGS),
+    idle("group.consumer.min.heartbeat.interval.ms", Int, Some("5000"), NO_GROUP_CONFIGS),
+    idle("group.consumer.min.session.timeout.ms", Int, Some("45000"), NO_GROUP_CONFIGS),
+    idle("group.coordinator.append.linger.ms", Int, Some("-1"), LINGER),
+    idle("group.coordinator.threads", Int, Some("4"), THREADS),
     works("group.consumer.heartbeat.interval.ms", Int, Some("5000"), POSITIVE, "How often members of a group of the consumer protocol report."),
     works("group.consumer.max.size", Int, INT_MAX, POSITIVE, "The most members of a group of the consumer protocol."),
     works("group.consumer.session.timeout.ms", Int, Some("45000"), POSITIVE, "How long a member of a group of the consumer protocol may be silent."),

@@ -5,12 +5,15 @@ use std::rc::Rc;
 
 use crate::group::classic_group::ClassicGroup;
 use crate::group::config::GroupConfig;
+use crate::group::consumer_group::ConsumerGroup;
+use crate::group::consumer_records;
 use crate::group::deadlines::{DeadlineOf, Deadlines};
 use crate::group::offsets::PendingOffsets;
 use crate::group::records::{self, GroupRecord};
 use crate::group::reply::{GroupReply, Joined};
 use crate::group::request::{GroupRequest, Speaker};
 use crate::group::stored_offsets::ByPartition;
+use crate::group::topics::{NoTopics, Topics};
 use crate::group::turn::Turn;
 use crate::record::coordination::{CoordinatorRecord, Effects, Moment, ReplayError, ReplayedRecord, Ticket};
 use crate::wire::error_code::ErrorCode;
@@ -19,14 +22,17 @@ use crate::wire::writer::EncodeError;
 /// A group: its members, and what they have committed.
 #[derive(Debug)]
 pub struct Group {
-    /// Its members.
+    /// Its members, where they speak the classic protocol; none where `consumer` is set.
     pub classic: ClassicGroup,
+    /// Its members, where they speak the consumer protocol.
+    pub consumer: Option<ConsumerGroup>,
     /// Its committed offsets, each with its place in the order of all commits.
     pub offsets: ByPartition<(u64, super::stored_offsets::StoredOffset)>,
 }
 
 /// The groups whose ids fall on one partition of `__consumer_offsets`.
 pub struct GroupCoordinator {
+    pub(in crate::group) topics: Rc<dyn Topics>,
     pub(in crate::group) config: GroupConfig,
     pub(in crate::group) groups: BTreeMap<Rc<str>, Group>,
     pub(in crate::group) deadlines: Deadlines,
@@ -39,12 +45,18 @@ impl GroupCoordinator {
     /// A coordinator that knows no groups.
     pub fn new(config: GroupConfig) -> Self {
         Self {
+            topics: Rc::new(NoTopics),
             config,
             groups: BTreeMap::new(),
             deadlines: Deadlines::default(),
             pending: PendingOffsets::default(),
             commits: 0,
         }
+    }
+
+    /// The catalog has changed.
+    pub fn set_topics(&mut self, topics: Rc<dyn Topics>) {
+        self.topics = topics;
     }
 
     /// Takes one record in that was read back.
@@ -58,15 +70,18 @@ impl GroupCoordinator {
                 self.put_offset(&group_id, &topic, partition, value, producer_id, NO_TIME.wall_ms);
             }
             GroupRecord::Classic { group_id, value: Some(value) } => match self.groups.get_mut(&*group_id) {
-                Some(group) => group.classic = *value,
+                Some(group) => {
+                    group.classic = *value;
+                    group.consumer = None;
+                }
                 None => {
-                    let group = Group { classic: *value, offsets: ByPartition::default() };
+                    let group = Group { classic: *value, consumer: None, offsets: ByPartition::default() };
                     self.groups.insert(group.classic.id.clone(), group);
                 }
             },
-            GroupRecord::Classic { group_id, value: None } => {
-                self.groups.remove(&*group_id);
-            }
+            // A group that went over to the other protocol is taken back as what it was: its offsets stay.
+            GroupRecord::Classic { group_id, value: None } => self.forget_classic(&group_id),
+            GroupRecord::Consumer { group_id, record } => self.replay_consumer(&group_id, record),
         }
         Ok(())
     }
@@ -75,6 +90,9 @@ impl GroupCoordinator {
     pub fn loaded(&mut self, now: Moment, effects: &mut Effects<GroupReply>) {
         let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
         for group in self.groups.values_mut() {
+            if let Some(group) = &group.consumer {
+                group.loaded(&mut turn);
+            }
             let group = &mut group.classic;
             let members: Vec<(Rc<str>, u32)> =
                 group.members().map(|member| (member.member_id.clone(), member.session_timeout_ms)).collect();
@@ -100,6 +118,11 @@ impl GroupCoordinator {
                     None => turn.effects.reply(ticket, super::reply::Synced::refused(ErrorCode::UnknownMemberId)),
                 }
             }
+            GroupRequest::ConsumerHeartbeat(beat) => {
+                let reply = self.consumer_heartbeat(beat, now, effects);
+                effects.reply(ticket, reply.map_or_else(GroupReply::Refused, GroupReply::Beat));
+            }
+            GroupRequest::DescribeConsumer { group_id } => effects.reply(ticket, self.describe_consumer(&group_id)),
             GroupRequest::Heartbeat { group_id, speaker } => {
                 let reply = self.heartbeat(&group_id, &speaker, now, effects);
                 effects.reply(ticket, reply.map_or_else(GroupReply::Refused, |()| GroupReply::Done));
@@ -116,8 +139,12 @@ impl GroupCoordinator {
                 let reply = self.commit_offsets(&commit, now, effects).unwrap_or_else(GroupReply::Refused);
                 effects.reply(ticket, reply);
             }
-            GroupRequest::FetchOffsets { group_id, topics, require_stable } => {
-                effects.reply(ticket, self.fetch_offsets(&group_id, topics, require_stable));
+            GroupRequest::FetchOffsets { group_id, topics, speaker, require_stable } => {
+                let reply = match self.judge_fetch(&group_id, speaker.as_ref()) {
+                    Ok(()) => self.fetch_offsets(&group_id, topics, require_stable),
+                    Err(error) => GroupReply::Refused(error),
+                };
+                effects.reply(ticket, reply);
             }
             GroupRequest::DeleteOffsets { group_id, topics } => {
                 let reply = self.delete_offsets(&group_id, topics, effects).unwrap_or_else(GroupReply::Refused);
@@ -156,7 +183,15 @@ impl GroupCoordinator {
             match due {
                 DeadlineOf::Session { group_id, member_id } => {
                     if let Some(group) = self.groups.get_mut(&group_id) {
-                        group.classic.session_ended(&member_id, &mut turn);
+                        match &mut group.consumer {
+                            Some(group) => group.remove(&member_id, &mut turn),
+                            None => group.classic.session_ended(&member_id, &mut turn),
+                        }
+                    }
+                }
+                DeadlineOf::Revocation { group_id, member_id } => {
+                    if let Some(group) = self.groups.get_mut(&group_id).and_then(|group| group.consumer.as_mut()) {
+                        group.remove(&member_id, &mut turn);
                     }
                 }
                 DeadlineOf::Join { group_id } => {
@@ -183,6 +218,9 @@ impl GroupCoordinator {
         let mut effects = Effects::default();
         let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects: &mut effects };
         for group in self.groups.values() {
+            if let Some(group) = &group.consumer {
+                group.loaded(&mut turn);
+            }
             for member in group.classic.members().filter(|member| !member.is_excused()) {
                 turn.expect_member(&group.classic.id, &member.member_id, member.patience_ms());
             }
@@ -191,15 +229,28 @@ impl GroupCoordinator {
     }
 
     fn join(&mut self, ticket: Ticket, join: super::request::Join, now: Moment, effects: &mut Effects<GroupReply>) {
-        let is_new_group = !self.groups.contains_key(&*join.group_id);
+        let known = self.groups.get(&*join.group_id);
+        let is_new_group =
+            known.is_none_or(|group| group.consumer.as_ref().is_some_and(|group| group.members.is_empty()));
         if is_new_group && !join.member_id.is_empty() {
             return effects.reply(ticket, Joined::refused(&join.member_id, ErrorCode::UnknownMemberId));
         }
         let group_id: Rc<str> = Rc::from(&*join.group_id);
         let group = self.groups.entry(group_id.clone()).or_insert_with(|| Group {
             classic: ClassicGroup::new(group_id, now.wall_ms),
+            consumer: None,
             offsets: ByPartition::default(),
         });
+        if let Some(consumer) = &group.consumer {
+            if !consumer.members.is_empty() {
+                // Its members would have to speak both protocols.
+                return effects.reply(ticket, Joined::refused(&join.member_id, ErrorCode::InconsistentGroupProtocol));
+            }
+            for tombstone in consumer_records::group_tombstones(&consumer.id) {
+                push(&mut effects.records, tombstone);
+            }
+            group.consumer = None;
+        }
         let records_before = effects.records.len();
         let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
         group.classic.join(ticket, join, &mut turn);

@@ -13,6 +13,13 @@ pub enum DeadlineOf {
         /// The member.
         member_id: Rc<str>,
     },
+    /// A member must have given back by then what is no longer its own.
+    Revocation {
+        /// The group.
+        group_id: Rc<str>,
+        /// The member.
+        member_id: Rc<str>,
+    },
     /// The members of a rebalance must have joined by then.
     Join {
         /// The group.
@@ -67,7 +74,9 @@ impl Deadlines {
 
     /// Puts off all of rebalances: those who were to come could not.
     pub fn put_off_rebalances(&mut self, by_ms: u64) {
-        let is_of_rebalance = |key: &DeadlineOf| matches!(key, DeadlineOf::Join { .. } | DeadlineOf::Sync { .. });
+        let is_of_rebalance = |key: &DeadlineOf| {
+            matches!(key, DeadlineOf::Join { .. } | DeadlineOf::Sync { .. } | DeadlineOf::Revocation { .. })
+        };
         let late: Vec<(DeadlineOf, u64)> = self
             .by_key
             .iter()

@@ -12,7 +12,7 @@ use crate::record::coordination::{Effects, Moment};
 
 /// From when on the age of an offset counts.
 #[derive(Clone, Copy)]
-enum AgeFrom {
+pub(in crate::group) enum AgeFrom {
     /// From its commit.
     Commit,
     /// From when its group became empty, where that is known.
@@ -25,12 +25,13 @@ impl GroupCoordinator {
         let retention_ms = i64::try_from(self.config.offsets_retention_ms).unwrap_or(i64::MAX);
         let mut gone: Vec<Rc<str>> = Vec::new();
         for (group_id, group) in &mut self.groups {
-            let (classic, pending) = (&group.classic, &self.pending);
-            let expired = match age_from(classic) {
+            let (members, pending) = (group.members(), &self.pending);
+            let is_empty = members.is_empty();
+            let expired = match members.age_from() {
                 None => Vec::new(),
                 Some(from) => group.offsets.places(|topic, partition, (_, stored)| {
                     is_expired(stored, from, now.wall_ms, retention_ms)
-                        && !classic.is_subscribed_to(topic)
+                        && !members.is_subscribed_to(topic)
                         && !pending.has(group_id, topic, partition)
                 }),
             };
@@ -38,13 +39,14 @@ impl GroupCoordinator {
                 group.offsets.remove(&topic, partition);
                 push(&mut effects.records, records::offset_tombstone(group_id, &topic, partition));
             }
-            if group.offsets.is_empty() && classic.is(ClassicState::Empty) && !pending.has_group(group_id) {
+            if group.offsets.is_empty() && is_empty && !pending.has_group(group_id) {
                 gone.push(group_id.clone());
             }
         }
         for group_id in gone {
-            self.groups.remove(&group_id);
-            push(&mut effects.records, records::classic_tombstone(&group_id));
+            if let Some(group) = self.groups.remove(&group_id) {
+                group.push_tombstones(&group_id, effects);
+            }
         }
     }
 
@@ -64,7 +66,7 @@ impl GroupCoordinator {
     }
 }
 
-fn age_from(group: &ClassicGroup) -> Option<AgeFrom> {
+pub(in crate::group) fn age_from(group: &ClassicGroup) -> Option<AgeFrom> {
     if group.protocol_type.is_none() {
         // Nobody was ever in it: its offsets are all that there is.
         return Some(AgeFrom::Commit);

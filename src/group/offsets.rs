@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::group::classic_group::{ClassicGroup, ClassicState};
+use crate::group::consumer_group::ConsumerGroup;
 use crate::group::coordinator::{Group, GroupCoordinator, push};
 use crate::group::records;
 use crate::group::reply::{FetchedOffset, GroupReply};
@@ -14,10 +15,13 @@ use crate::record::coordination::{Effects, Moment};
 use crate::record::offset::ProducerId;
 use crate::wire::error_code::ErrorCode;
 
+/// Offsets of one transaction, by group; each with its place in the order of all commits.
+type ByGroup = BTreeMap<Rc<str>, ByPartition<(u64, StoredOffset)>>;
+
 /// Offsets that transactions have committed, and that count when these do.
 #[derive(Debug, Default)]
 pub struct PendingOffsets {
-    by_producer: BTreeMap<ProducerId, BTreeMap<Rc<str>, ByPartition<(u64, StoredOffset)>>>,
+    by_producer: BTreeMap<ProducerId, ByGroup>,
     /// Who has open transactions, by group.
     open: BTreeMap<Rc<str>, BTreeSet<ProducerId>>,
 }
@@ -62,7 +66,7 @@ impl PendingOffsets {
         open.flat_map(|offsets| offsets.places(|_, _, _| true)).collect()
     }
 
-    fn take(&mut self, producer_id: ProducerId) -> BTreeMap<Rc<str>, ByPartition<(u64, StoredOffset)>> {
+    fn take(&mut self, producer_id: ProducerId) -> ByGroup {
         let groups = self.by_producer.remove(&producer_id).unwrap_or_default();
         for group_id in groups.keys() {
             if let Some(producers) = self.open.get_mut(group_id) {
@@ -85,7 +89,10 @@ impl GroupCoordinator {
         effects: &mut Effects<GroupReply>,
     ) -> Result<GroupReply, ErrorCode> {
         match self.groups.get(&*commit.group_id) {
-            Some(group) => judge_commit(&group.classic, commit)?,
+            Some(group) => match &group.consumer {
+                Some(consumer) => judge_consumer_commit(consumer, commit)?,
+                None => judge_commit(&group.classic, commit)?,
+            },
             // Somebody who assigns partitions by hand has offsets, and no group to be in.
             None if commit.speaker.generation < 0 => {}
             None if commit.tells_unknown_group => return Err(ErrorCode::GroupIdNotFound),
@@ -174,7 +181,11 @@ impl GroupCoordinator {
     fn group_or_new(&mut self, group_id: &str, wall_ms: i64) -> &mut Group {
         if !self.groups.contains_key(group_id) {
             let id: Rc<str> = Rc::from(group_id);
-            let group = Group { classic: ClassicGroup::new(id.clone(), wall_ms), offsets: ByPartition::default() };
+            let group = Group {
+                classic: ClassicGroup::new(id.clone(), wall_ms),
+                consumer: None,
+                offsets: ByPartition::default(),
+            };
             self.groups.insert(id, group);
         }
         self.groups.get_mut(group_id).expect("it was just made, or there before")
@@ -247,12 +258,12 @@ impl GroupCoordinator {
         effects: &mut Effects<GroupReply>,
     ) -> Result<GroupReply, ErrorCode> {
         let group = self.groups.get_mut(group_id).ok_or(ErrorCode::GroupIdNotFound)?;
-        if !group.classic.is(ClassicState::Empty) && !group.classic.is_of_consumers() {
+        if group.consumer.is_none() && !group.classic.is(ClassicState::Empty) && !group.classic.is_of_consumers() {
             return Err(ErrorCode::NonEmptyGroup);
         }
         let mut answered = Vec::with_capacity(topics.len());
         for (topic, indexes) in topics {
-            let is_read = group.classic.is_subscribed_to(&topic);
+            let is_read = group.is_subscribed_to(&topic);
             let code = if is_read { ErrorCode::GroupSubscribedToTopic } else { ErrorCode::None };
             for index in indexes.iter().filter(|_| !is_read) {
                 if group.offsets.remove(&topic, *index).is_some() || self.pending.has(group_id, &topic, *index) {
@@ -275,6 +286,20 @@ impl GroupCoordinator {
             self.pending.remove(group_id, &topic, partition);
             push(&mut effects.records, records::offset_tombstone(group_id, &topic, partition));
         }
+    }
+}
+
+/// Whether a group of the consumer protocol takes an offset from who commits it.
+fn judge_consumer_commit(group: &ConsumerGroup, commit: &CommitOffsets) -> Result<(), ErrorCode> {
+    let speaker = &commit.speaker;
+    if speaker.generation < 0 && group.members.is_empty() {
+        return Ok(());
+    }
+    let judged = group.validate_epoch(&speaker.member_id, speaker.generation);
+    match judged {
+        // A transaction is told in words that its producer knows.
+        Err(ErrorCode::StaleMemberEpoch) if commit.writer.is_some() => Err(ErrorCode::IllegalGeneration),
+        judged => judged,
     }
 }
 

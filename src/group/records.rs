@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use crate::group::classic_group::ClassicGroup;
 use crate::group::classic_member::ClassicMember;
+use crate::group::consumer_records::{self, ConsumerRecord};
 use crate::group::request::Protocol;
 use crate::group::stored_offsets::StoredOffset;
 use crate::record::coordination::{CoordinatorRecord, ReplayError};
@@ -37,6 +38,13 @@ pub enum GroupRecord {
         /// `None`: no more.
         value: Option<Box<ClassicGroup>>,
     },
+    /// A part of a group of the consumer protocol.
+    Consumer {
+        /// The group.
+        group_id: String,
+        /// The part.
+        record: ConsumerRecord,
+    },
 }
 
 /// Reads a record.
@@ -61,6 +69,10 @@ pub fn decode(key: &[u8], value: Option<&[u8]>) -> Result<GroupRecord, ReplayErr
             let key = GroupMetadataKey::decode(&mut key, 0).map_err(corrupt)?;
             let value = value.map(|value| decode_group(key.group, value)).transpose()?;
             Ok(GroupRecord::Classic { group_id: key.group.to_owned(), value: value.map(Box::new) })
+        }
+        kind if consumer_records::is_of_consumers(kind) => {
+            let (group_id, record) = consumer_records::decode(kind, &mut key, value)?;
+            Ok(GroupRecord::Consumer { group_id, record })
         }
         unknown => Err(ReplayError::UnknownType(unknown)),
     }
@@ -272,6 +284,7 @@ mod tests {
                                 None => classic_tombstone(&group_id),
                             }
                         }
+                        GroupRecord::Consumer { .. } => panic!("{name}: no such group was made"),
                     };
                     let again = again.expect("what was read can be written");
                     assert_eq!((again.key.as_slice(), again.value.as_deref()), (key, record.value), "{name}");

@@ -15,20 +15,23 @@ use crate::wire::error_code::ErrorCode;
 use crate::wire::messages::consumer_protocol_subscription::ConsumerProtocolSubscription;
 
 /// A coordinator, its log, and the replies that it has given.
-struct Stage {
-    coordinator: GroupCoordinator,
+pub(super) struct Stage {
+    pub(super) coordinator: GroupCoordinator,
     now: Moment,
     log: Vec<(Option<TransactionalWriter>, CoordinatorRecord)>,
     replies: BTreeMap<Ticket, GroupReply>,
     next_ticket: u64,
 }
 
-fn config() -> GroupConfig {
+pub(super) fn config() -> GroupConfig {
     GroupConfig {
         group_min_session_timeout_ms: 6_000,
         group_max_session_timeout_ms: 1_800_000,
         group_initial_rebalance_delay_ms: 3_000,
         group_max_size: 5,
+        group_consumer_session_timeout_ms: 45_000,
+        group_consumer_heartbeat_interval_ms: 5_000,
+        group_consumer_max_size: 5,
         offset_metadata_max_bytes: 4_096,
         offsets_retention_ms: 7 * 86_400_000,
         offsets_retention_check_interval_ms: 600_000,
@@ -36,7 +39,7 @@ fn config() -> GroupConfig {
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut stage = Self {
             coordinator: GroupCoordinator::new(config()),
             now: Moment { now_ms: 1_000, wall_ms: 1_700_000_000_000 },
@@ -49,7 +52,7 @@ impl Stage {
     }
 
     /// Another coordinator, which has read the log of this one.
-    fn reloaded(&self) -> Self {
+    pub(super) fn reloaded(&self) -> Self {
         let mut stage = Self { coordinator: GroupCoordinator::new(config()), log: self.log.clone(), ..Self::new() };
         stage.now = self.now;
         for (at, (writer, record)) in self.log.iter().enumerate() {
@@ -65,7 +68,7 @@ impl Stage {
         stage
     }
 
-    fn step(&mut self, step: impl FnOnce(&mut GroupCoordinator, Moment, &mut Effects<GroupReply>)) {
+    pub(super) fn step(&mut self, step: impl FnOnce(&mut GroupCoordinator, Moment, &mut Effects<GroupReply>)) {
         let mut effects = Effects::default();
         step(&mut self.coordinator, self.now, &mut effects);
         self.log.extend(effects.records.into_iter().map(|record| (effects.writer, record)));
@@ -75,7 +78,7 @@ impl Stage {
         }
     }
 
-    fn ask(&mut self, request: GroupRequest) -> Ticket {
+    pub(super) fn ask(&mut self, request: GroupRequest) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.step(|coordinator, now, effects| coordinator.handle(ticket, request, now, effects));
@@ -83,7 +86,7 @@ impl Stage {
     }
 
     /// Asks what is answered at once.
-    fn answer(&mut self, request: GroupRequest) -> GroupReply {
+    pub(super) fn answer(&mut self, request: GroupRequest) -> GroupReply {
         let ticket = self.ask(request);
         self.replies.remove(&ticket).expect("an answer at once")
     }
@@ -107,7 +110,7 @@ impl Stage {
     }
 
     /// Lets time go by, and does what falls due in it.
-    fn pass_ms(&mut self, ms: u64) {
+    pub(super) fn pass_ms(&mut self, ms: u64) {
         let end_ms = self.now.now_ms + ms;
         while let Some(next_ms) = self.coordinator.next_deadline_ms().filter(|next_ms| *next_ms <= end_ms) {
             self.move_clock(next_ms.max(self.now.now_ms));
@@ -159,7 +162,7 @@ impl Stage {
         }
     }
 
-    fn heartbeat(&mut self, id: &str, generation: i32) -> GroupReply {
+    pub(super) fn heartbeat(&mut self, id: &str, generation: i32) -> GroupReply {
         self.answer(GroupRequest::Heartbeat { group_id: "g".into(), speaker: speaker(id, generation) })
     }
 
@@ -170,9 +173,9 @@ impl Stage {
         }
     }
 
-    fn committed(&mut self, topic: &str, partition: i32) -> i64 {
+    pub(super) fn committed(&mut self, topic: &str, partition: i32) -> i64 {
         let topics = Some(vec![(topic.to_owned(), vec![partition])]);
-        let request = GroupRequest::FetchOffsets { group_id: "g".into(), topics, require_stable: false };
+        let request = GroupRequest::FetchOffsets { group_id: "g".into(), topics, speaker: None, require_stable: false };
         match self.answer(request) {
             GroupReply::Offsets(topics) => topics[0].1[0].offset,
             other => panic!("{other:?}"),
@@ -180,7 +183,7 @@ impl Stage {
     }
 }
 
-fn join_request(member_id: &str, client: &str) -> Join {
+pub(super) fn join_request(member_id: &str, client: &str) -> Join {
     let mut metadata = vec![0, 0];
     let subscription = ConsumerProtocolSubscription { topics: vec!["t"], ..Default::default() };
     subscription.encode(&mut metadata, 0).expect("a short name");
@@ -209,7 +212,7 @@ fn static_join(instance: &str, client: &str) -> GroupRequest {
     GroupRequest::Join(Join { instance_id: Some(instance.into()), ..join_request("", client) })
 }
 
-fn speaker(member_id: &str, generation: i32) -> Speaker {
+pub(super) fn speaker(member_id: &str, generation: i32) -> Speaker {
     Speaker { member_id: member_id.into(), instance_id: None, generation }
 }
 
@@ -223,7 +226,7 @@ fn sync(member_id: &str, generation: i32, assignments: Vec<(String, Vec<u8>)>) -
     })
 }
 
-fn commit(speaker: Speaker, topic: &str, partition: i32, offset: i64) -> CommitOffsets {
+pub(super) fn commit(speaker: Speaker, topic: &str, partition: i32, offset: i64) -> CommitOffsets {
     CommitOffsets {
         group_id: "g".into(),
         speaker,
@@ -238,7 +241,7 @@ fn commit(speaker: Speaker, topic: &str, partition: i32, offset: i64) -> CommitO
     }
 }
 
-fn committed_code(reply: GroupReply) -> ErrorCode {
+pub(super) fn committed_code(reply: GroupReply) -> ErrorCode {
     match reply {
         GroupReply::Partitions(topics) => topics[0].1[0].1,
         GroupReply::Refused(error) => error,
@@ -378,7 +381,7 @@ fn a_core_that_stood_still_holds_nothing_against_members() {
 #[test]
 fn offsets_are_for_members_and_for_those_without_a_group() {
     let mut stage = Stage::new();
-    let mut ask = |stage: &mut Stage, speaker: Speaker| {
+    let ask = |stage: &mut Stage, speaker: Speaker| {
         committed_code(stage.answer(GroupRequest::CommitOffsets(commit(speaker, "t", 0, 5))))
     };
     assert_eq!(ask(&mut stage, speaker("x", 4)), ErrorCode::GroupIdNotFound);
@@ -448,6 +451,7 @@ fn offsets_of_a_transaction_count_when_it_is_committed() {
         let fetch = GroupRequest::FetchOffsets {
             group_id: "g".into(),
             topics: Some(vec![("t".into(), vec![1])]),
+            speaker: None,
             require_stable: true,
         };
         let GroupReply::Offsets(unstable) = stage.answer(fetch) else { panic!("offsets") };

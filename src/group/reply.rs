@@ -1,5 +1,6 @@
 //! What a group coordinator answers.
 
+use crate::group::topics::Partitions;
 use crate::wire::error_code::ErrorCode;
 
 /// The answer to a [`GroupRequest`](super::request::GroupRequest), of the same kind; `Refused` instead of any.
@@ -21,6 +22,10 @@ pub enum GroupReply {
     Offsets(Vec<(String, Vec<FetchedOffset>)>),
     /// To Describe.
     Described(DescribedGroup),
+    /// To ConsumerHeartbeat.
+    Beat(ConsumerBeat),
+    /// To DescribeConsumer.
+    ConsumerDescribed(Box<DescribedConsumers>),
     /// To List.
     Listed(Vec<ListedGroup>),
 }
@@ -142,4 +147,53 @@ pub struct ListedGroup {
     pub state: &'static str,
     /// Kafka's name of its type.
     pub group_type: &'static str,
+}
+
+/// What a member of a group of the consumer protocol is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsumerBeat {
+    /// Its id.
+    pub member_id: String,
+    /// The epoch that it is in now.
+    pub member_epoch: i32,
+    /// What it may read, where it has to be told.
+    pub assignment: Option<Partitions>,
+}
+
+/// A group for ConsumerGroupDescribe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedConsumers {
+    /// Kafka's name of its state.
+    pub state: &'static str,
+    /// Its epoch.
+    pub epoch: i32,
+    /// The epoch of its assignment.
+    pub assignment_epoch: i32,
+    /// How it assigns.
+    pub assignor: &'static str,
+    /// Its members.
+    pub members: Vec<DescribedConsumer>,
+}
+
+/// A member for ConsumerGroupDescribe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedConsumer {
+    /// Its id.
+    pub member_id: String,
+    /// Set for a static member.
+    pub instance_id: Option<String>,
+    /// Where it says that it is.
+    pub rack_id: Option<String>,
+    /// The epoch that it is in.
+    pub epoch: i32,
+    /// What it calls itself.
+    pub client_id: String,
+    /// Where it is.
+    pub client_host: String,
+    /// What it reads.
+    pub topics: Vec<String>,
+    /// What it has.
+    pub assigned: Partitions,
+    /// What it shall have.
+    pub target: Partitions,
 }

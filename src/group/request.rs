@@ -1,5 +1,6 @@
 //! What is asked of a group coordinator.
 
+use crate::group::topics::Partitions;
 use crate::record::coordination::TransactionalWriter;
 
 /// A request to the coordinator of one group, or to all of a core.
@@ -16,6 +17,13 @@ pub enum GroupRequest {
         /// Who speaks.
         speaker: Speaker,
     },
+    /// ConsumerGroupHeartbeat.
+    ConsumerHeartbeat(ConsumerHeartbeat),
+    /// ConsumerGroupDescribe, for one group.
+    DescribeConsumer {
+        /// The group.
+        group_id: String,
+    },
     /// LeaveGroup.
     Leave {
         /// The group.
@@ -31,6 +39,8 @@ pub enum GroupRequest {
         group_id: String,
         /// Topics with partitions; `None`: all that there are.
         topics: Option<Vec<(String, Vec<i32>)>>,
+        /// The member of a group of the consumer protocol that asks, where it says so; its generation is its epoch.
+        speaker: Option<Speaker>,
         /// Offsets that a transaction may still change are refused.
         require_stable: bool,
     },
@@ -176,4 +186,31 @@ pub struct CommitPartition {
     pub leader_epoch: i32,
     /// Any text.
     pub metadata: String,
+}
+
+/// ConsumerGroupHeartbeat. What is `None` is as it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConsumerHeartbeat {
+    /// The group.
+    pub group_id: String,
+    /// Who speaks; never empty.
+    pub member_id: String,
+    /// The epoch that it is in; 0: it joins, -1: it leaves, -2: it is static and comes back.
+    pub member_epoch: i32,
+    /// Set for a static member.
+    pub instance_id: Option<String>,
+    /// Where it is.
+    pub rack_id: Option<String>,
+    /// It has this long to give partitions back; -1: as it was.
+    pub rebalance_timeout_ms: i32,
+    /// What it reads.
+    pub topics: Option<Vec<String>>,
+    /// The assignor that it prefers.
+    pub server_assignor: Option<String>,
+    /// What it has.
+    pub owned: Option<Partitions>,
+    /// What it calls itself.
+    pub client_id: String,
+    /// Where it is, as Kafka writes it.
+    pub client_host: String,
 }

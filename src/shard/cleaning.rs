@@ -252,7 +252,7 @@ impl Cleaning {
         let last = {
             let log = turns.partition().log().borrow();
             let with_bytes = log.segments().iter().filter(|segment| segment.size_bytes() > 0).map(Segment::id);
-            with_bytes.filter(|id| group.segments.contains(id)).last()
+            with_bytes.filter(|id| group.segments.contains(id)).next_back()
         };
         for segment in &group.segments {
             let mut source = SegmentBatches::open(turns, *segment, true).await?;

@@ -115,7 +115,7 @@ impl<M: Machine> Coordinator<M> {
         request: M::Request,
     ) -> Result<M::Reply, CoordinatorFailure> {
         match self.state.get() {
-            State::Active if shard.is_closing() => return Err(CoordinatorFailure::NotAvailable),
+            State::Active if shard.is_stopping() => return Err(CoordinatorFailure::NotAvailable),
             State::Active => {}
             State::Loading => return Err(CoordinatorFailure::Loading),
             State::Refused | State::Gone => return Err(CoordinatorFailure::NotHere),
@@ -132,6 +132,11 @@ impl<M: Machine> Coordinator<M> {
             waiting.reply.take().map_or(Poll::Pending, Poll::Ready)
         })
         .await
+    }
+
+    /// The server stops: who waits is sent away, since what it waits for may take minutes.
+    pub(in crate::shard) fn send_away(&self, shard: &Shard) {
+        self.answer_all(shard, CoordinatorFailure::NotAvailable);
     }
 
     /// A marker that ends a transaction in its partition has become durable.
@@ -199,6 +204,10 @@ impl<M: Machine> Coordinator<M> {
         *self.machine.borrow_mut() = None;
         self.outbox.borrow_mut().clear();
         self.unsafe_steps.set(0);
+        self.answer_all(shard, failure);
+    }
+
+    fn answer_all(&self, shard: &Shard, failure: CoordinatorFailure) {
         for waiting in self.waiting.borrow_mut().values_mut() {
             if waiting.reply.is_none() {
                 waiting.reply = Some(Err(failure));

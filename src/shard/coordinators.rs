@@ -51,6 +51,11 @@ impl<M: Machine> Coordinators<M> {
         self.by_partition.borrow().values().cloned().collect()
     }
 
+    /// The server stops: nobody is kept waiting.
+    pub(in crate::shard) fn send_away(&self, shard: &Shard) {
+        self.all().iter().for_each(|coordinator| coordinator.send_away(shard));
+    }
+
     /// Takes up the partitions that are here now, and lets go of those that are not.
     fn follow(&self, shard: &Rc<Shard>, snapshot: &Snapshot) {
         let mut here = BTreeMap::new();

@@ -437,6 +437,8 @@ impl Shard {
     pub fn stop(&self) {
         self.stopping.set(true);
         self.io.wake_all(&self.stop_waiters);
+        self.groups.send_away(self);
+        self.transactions.send_away(self);
         for partition in self.partitions.borrow().values() {
             self.io.wake_all(partition.progress());
         }

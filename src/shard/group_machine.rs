@@ -1,5 +1,6 @@
 //! The coordinator of groups, as a core hosts it.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::control::broker_config::BrokerConfig;
@@ -9,8 +10,9 @@ use crate::group::config::GroupConfig;
 use crate::group::coordinator::GroupCoordinator;
 use crate::group::reply::GroupReply;
 use crate::group::request::GroupRequest;
+use crate::group::topics::{TopicInfo, Topics};
 use crate::record::coordination::{Effects, Moment, ReplayError, ReplayedRecord, Ticket};
-use crate::record::offset::ProducerId;
+use crate::record::offset::{ProducerId, TopicId};
 use crate::shard::coordinators::Coordinators;
 use crate::shard::core::Shard;
 use crate::shard::machine::Machine;
@@ -60,13 +62,33 @@ impl Machine for GroupCoordinator {
     fn catalog_changed(
         &mut self,
         gone: &[Arc<str>],
-        _after: &Snapshot,
+        after: &Snapshot,
         _now: Moment,
         effects: &mut Effects<GroupReply>,
     ) {
+        self.set_topics(Rc::new(CatalogTopics(after.clone())));
         if !gone.is_empty() {
             self.topics_deleted(gone, effects);
         }
+    }
+}
+
+/// The catalog as groups look at it.
+struct CatalogTopics(Snapshot);
+
+impl Topics for CatalogTopics {
+    fn by_name(&self, name: &str) -> Option<TopicInfo> {
+        let topic = self.0.topic(name)?;
+        let partition_count = i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX);
+        Some(TopicInfo { id: topic.id.0, partition_count })
+    }
+
+    fn name_of(&self, id: [u8; 16]) -> Option<String> {
+        self.0.topic_by_id(TopicId(id)).map(|topic| topic.name.to_string())
+    }
+
+    fn version(&self) -> u64 {
+        self.0.version()
     }
 }
 
@@ -77,6 +99,9 @@ pub fn group_config(config: &BrokerConfig) -> GroupConfig {
         group_max_session_timeout_ms: config.group_max_session_timeout_ms(),
         group_initial_rebalance_delay_ms: config.group_initial_rebalance_delay_ms(),
         group_max_size: config.group_max_size(),
+        group_consumer_session_timeout_ms: config.group_consumer_session_timeout_ms(),
+        group_consumer_heartbeat_interval_ms: config.group_consumer_heartbeat_interval_ms(),
+        group_consumer_max_size: config.group_consumer_max_size(),
         offset_metadata_max_bytes: config.offset_metadata_max_bytes(),
         offsets_retention_ms: config.offsets_retention_ms(),
         offsets_retention_check_interval_ms: config.offsets_retention_check_interval_ms(),

@@ -97,6 +97,9 @@ async fn take_in_turn(shard: &Rc<Shard>, snapshot: Snapshot) {
     shard.set_snapshot(snapshot.clone());
     for partition in &gone {
         let _ = shard.unhost(partition.id());
+        if let Some(tier) = shard.tier() {
+            tier.mover().borrow_mut().forget(partition.id());
+        }
         partition.take_offline(shard.io(), "it is no longer on this core");
     }
     coordinators::follow(shard, &before, &snapshot);

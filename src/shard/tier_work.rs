@@ -83,7 +83,7 @@ pub async fn keep(shard: Rc<Shard>) {
         if tier.is_claimed() {
             begin_due(&shard, is_pass);
             is_pass = false;
-            if let Some(retry) = tier.mover().borrow().next_retry() {
+            if let Some(retry) = tier.mover().borrow().next_retry(io.now()) {
                 wake_at = wake_at.min(retry);
             }
         } else if let Err(error) = claim(&shard).await {

@@ -110,10 +110,11 @@ impl Mover {
         }
     }
 
-    /// When the first of those that failed may be tried again.
+    /// When the first of those that still have to wait may be tried again. What may be tried by now and was not begun needs
+    /// nothing, or waits for a place.
     #[must_use]
-    pub fn next_retry(&self) -> Option<Nanos> {
-        let waiting = self.partitions.values().filter(|attempt| !attempt.is_under_way);
+    pub fn next_retry(&self, now: Nanos) -> Option<Nanos> {
+        let waiting = self.partitions.values().filter(|attempt| !attempt.is_under_way && attempt.not_before > now);
         waiting.map(|attempt| attempt.not_before).min()
     }
 
@@ -205,9 +206,10 @@ mod tests {
             let random = [0, u64::MAX, 12_345][round % 3];
             let waited_ms = mover.failed(partition(0), now, random);
             assert!((doubled * 8 / 10..=doubled * 12 / 10).contains(&waited_ms), "round {round}: {waited_ms}");
-            let retry = mover.next_retry().expect("it waits");
+            let retry = mover.next_retry(now).expect("it waits");
             assert_eq!(mover.begin(partition(0), now), Admission::NotBefore(retry));
             now = retry;
+            assert_eq!(mover.next_retry(now), None, "nobody is woken for what may begin by now");
         }
         assert_eq!(mover.begin(partition(0), now), Admission::Begun);
         mover.succeeded(partition(0));

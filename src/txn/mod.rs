@@ -9,6 +9,8 @@ mod ending;
 mod listing;
 mod producer_ids;
 pub mod records;
+#[cfg(test)]
+mod rehearsal;
 pub mod reply;
 pub mod request;
 pub mod state;

@@ -137,7 +137,7 @@ impl Connection {
         Ok(frame[reader.position_bytes()..].to_vec())
     }
 
-    async fn call(
+    pub(crate) async fn call(
         &mut self,
         api_key: ApiKey,
         api_version: i16,
@@ -353,7 +353,7 @@ fn read_batches(mut bytes: &[u8], from: i64, fetched: &mut Fetched) -> Result<()
     Ok(())
 }
 
-fn nonsense(error: DecodeError) -> CallError {
+pub(crate) fn nonsense(error: DecodeError) -> CallError {
     CallError::Nonsense(error.to_string())
 }
 

@@ -168,14 +168,14 @@ def _(context):
     true(group not in groups("--list"), "the group is gone")
 
 
-@suite.case("groups-of-java-consumers-rebalance-cooperatively")
-def _(context):
+def rebalances(context, *arguments):
+    """Two Java consumers share four partitions; the first keeps what it may."""
     topic, group = context.cluster.create_topic(unique("console-group"), 4), unique("console-group")
     started = []
 
     def start():
         process = subprocess.Popen([TOOL, "verifiable-consumer", "--bootstrap-server", context.bootstrap, "--topic", topic, "--group-id", group,
-                                    "--assignment-strategy", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor", "--session-timeout", "6000"],
+                                    *arguments],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         events = []
 
@@ -208,6 +208,19 @@ def _(context):
         for process, _ in started:
             process.kill()
             process.wait()
+    return group
+
+
+@suite.case("groups-of-the-consumer-protocol")
+def _(context):
+    group = rebalances(context, "--group-protocol", "consumer")
+    true(group in context.tool("groups", "--list", "--consumer"), "the group is listed")
+    true(group in context.tool("consumer-groups", "--describe", "--members", "--group", group), "the group is described")
+
+
+@suite.case("groups-of-java-consumers-rebalance-cooperatively")
+def _(context):
+    group = rebalances(context, "--assignment-strategy", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor", "--session-timeout", "6000")
     # Both are gone without a word.
     eventually(lambda: "Empty" in context.tool("consumer-groups", "--describe", "--state", "--group", group), "the group is empty", 30)
 

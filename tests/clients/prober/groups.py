@@ -271,3 +271,106 @@ def _(probe):
         equal((topic["IsInternal"], len(topic["Partitions"])), (True, 50), "the topic of groups")
         with probe.connect("__consumer_offsets") as connection:
             equal(produce(connection, "__consumer_offsets", SMALL)["ErrorCode"], INVALID_TOPIC, "produce")
+
+
+FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, UNSUPPORTED_ASSIGNOR, STALE_MEMBER_EPOCH = 110, 111, 112, 113
+
+
+def beat(group, member, epoch, version=1, **fields):
+    joins = epoch == 0
+    body = {"GroupId": group.name, "MemberId": member, "MemberEpoch": epoch, "InstanceId": None, "RackId": None,
+            "RebalanceTimeoutMs": 30000 if joins else -1, "SubscribedTopicNames": None, "ServerAssignor": None,
+            "TopicPartitions": [] if joins else None}
+    if version >= 1:
+        body["SubscribedTopicRegex"] = None
+    body.update(fields)
+    reply = group.connection.call("ConsumerGroupHeartbeat", version, body)
+    parts = reply["Assignment"] and {t["TopicId"]: sorted(t["Partitions"]) for t in reply["Assignment"]["TopicPartitions"]}
+    return reply["ErrorCode"], reply["MemberId"], reply["MemberEpoch"], parts
+
+
+@suite.case("consumer-protocol-rules")
+def _(probe):
+    topic = probe.topic(4)
+    topic_id = probe.topic_id(topic)
+    with Group(probe) as group:
+        equal(beat(group, "a", 3)[0], GROUP_ID_NOT_FOUND, "no such group")
+        equal(beat(group, "a", 0)[0], INVALID_REQUEST, "joins without topics")
+        equal(beat(group, "a", 0, SubscribedTopicNames=[topic], RebalanceTimeoutMs=-1)[0], INVALID_REQUEST, "joins without a timeout")
+        equal(beat(group, "a", 0, SubscribedTopicNames=[topic], TopicPartitions=None)[0], INVALID_REQUEST, "joins without saying what it has")
+        equal(beat(group, "a", -3)[0], INVALID_REQUEST, "an epoch that there is not")
+        equal(beat(group, "a", -2)[0], INVALID_REQUEST, "leaves as a static member without an instance")
+        equal(beat(group, "a", 0, SubscribedTopicNames=[topic], ServerAssignor="x")[0], UNSUPPORTED_ASSIGNOR, "assignor")
+        error, member, epoch, parts = beat(group, "a", 0, SubscribedTopicNames=[topic])
+        equal((error, member, parts), (OK, "a", {topic_id: [0, 1, 2, 3]}), "joins")
+        equal(beat(group, "a", epoch), (OK, "a", epoch, None), "a heartbeat")
+        equal([beat(group, "a", epoch + 1)[0], beat(group, "x", epoch)[0]], [FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID], "another epoch, another member")
+        equal(group.commit(topic, 4, member="a", generation=epoch, version=9), OK, "commit")
+        equal([group.commit(topic, 4, member="a", generation=epoch - 1, version=9), group.commit(topic, 4, member="x", generation=epoch, version=9)],
+              [STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID], "commits of another epoch and member")
+        equal(group.join(9)["ErrorCode"] in (INCONSISTENT_GROUP_PROTOCOL, MEMBER_ID_REQUIRED), True, "a member of the classic protocol")
+        # Another one comes: the first gives two back before the second gets them.
+        error, _, second, parts = beat(group, "b", 0, SubscribedTopicNames=[topic])
+        equal((error, parts), (OK, {}), "the second waits")
+        # (Kafka assigns anew only a second after the last time.)
+        told = {}
+
+        def is_told():
+            told["first"] = beat(group, "a", epoch)
+            return told["first"][3] is not None
+
+        eventually(is_told, "the first is told")
+        error, _, epoch, kept = told["first"]
+        equal((error, len(kept[topic_id])), (OK, 2), "the first is told to give back")
+        error, _, second, parts = beat(group, "b", second)
+        equal((error, parts in (None, {})), (OK, True), "the second still waits")
+        owned = [{"TopicId": topic_id, "Partitions": kept[topic_id]}]
+        error, _, epoch, _ = beat(group, "a", epoch, TopicPartitions=owned)
+        equal(error, OK, "the first has given back")
+        error, _, second, parts = beat(group, "b", second)
+        equal(error, OK, "the second goes on")
+        equal(sorted(kept[topic_id] + parts[topic_id]), [0, 1, 2, 3], "the second has the others")
+        row = group.connection.call("ConsumerGroupDescribe", 0, {"GroupIds": [group.name], "IncludeAuthorizedOperations": False})["Groups"][0]
+        equal((row["ErrorCode"], row["GroupState"], row["AssignorName"], sorted(m["MemberId"] for m in row["Members"])), (OK, "Stable", "uniform", ["a", "b"]), "described")
+        rows = group.connection.call("ListGroups", 5, {"StatesFilter": ["stable"], "TypesFilter": ["consumer"]})["Groups"]
+        equal([(g["ProtocolType"], g["GroupState"], g["GroupType"]) for g in rows if g["GroupId"] == group.name], [("consumer", "Stable", "consumer")], "listed")
+        described = group.connection.call("DescribeGroups", 5, {"Groups": [group.name]})["Groups"][0]
+        equal((described["ErrorCode"], described["GroupState"]), (OK, "Dead"), "for the classic protocol it is not there")
+        equal([beat(group, "a", -1)[:3], beat(group, "b", -1)[:3]], [(OK, "a", -1), (OK, "b", -1)], "both leave")
+        equal(group.commit(topic, 9), OK, "an empty group takes offsets of anybody")
+        equal(group.connection.call("DeleteGroups", 2, {"GroupsNames": [group.name]})["Results"][0]["ErrorCode"], OK, "deleted")
+        row = group.connection.call("ConsumerGroupDescribe", 0, {"GroupIds": [group.name], "IncludeAuthorizedOperations": False})["Groups"][0]
+        equal(row["ErrorCode"], GROUP_ID_NOT_FOUND, "described")
+
+
+@suite.case("consumer-protocol-static-members")
+def _(probe):
+    topic = probe.topic(2)
+    topic_id = probe.topic_id(topic)
+    with Group(probe) as group:
+        first = beat(group, "a", 0, SubscribedTopicNames=[topic], InstanceId="i")
+        equal((first[0], first[3]), (OK, {topic_id: [0, 1]}), "joins")
+        equal(beat(group, "b", 0, SubscribedTopicNames=[topic], InstanceId="i")[0], UNRELEASED_INSTANCE_ID, "another of the same instance")
+        equal(beat(group, "a", -2, InstanceId="i")[:3], (OK, "a", -2), "goes, to come back")
+        back = beat(group, "b", 0, SubscribedTopicNames=[topic], InstanceId="i")
+        equal((back[0], back[3]), (OK, {topic_id: [0, 1]}), "is back")
+        equal(beat(group, "a", first[2], InstanceId="i")[0], FENCED_INSTANCE_ID, "the old one")
+
+
+@suite.case("consumer-protocol-follows-topics")
+def _(probe):
+    name = unique("prober")
+    with Group(probe) as group:
+        error, _, epoch, parts = beat(group, "a", 0, SubscribedTopicNames=[name], ServerAssignor="range")
+        equal((error, parts), (OK, {}), "a topic that is not there yet")
+        probe.cluster.create_topic(name, 3)
+        topic_id = probe.topic_id(name)
+        seen = []
+
+        def has_all():
+            nonlocal epoch
+            _, _, epoch, parts = beat(group, "a", epoch, RebalanceTimeoutMs=30000, SubscribedTopicNames=[name], TopicPartitions=[])
+            seen.append(parts)
+            return (parts or {}).get(topic_id) == [0, 1, 2]
+
+        eventually(has_all, "its partitions are assigned")
