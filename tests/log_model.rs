@@ -145,6 +145,7 @@ impl World {
             let index = match write.kind {
                 IndexKind::Offset => self.indexes.entry(write.segment).or_default(),
                 IndexKind::Time => self.time_indexes.entry(write.segment).or_default(),
+                IndexKind::Transaction => unreachable!("nothing is aborted"),
             };
             assert!(write.bytes.is_empty() || index.len() as u64 == write.position_bytes, "indexes grow at their end");
             index.extend(write.bytes);

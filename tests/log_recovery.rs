@@ -120,6 +120,7 @@ fn seed(disk: &Disk, count: usize) -> Vec<SegmentId> {
             let path = match write.kind {
                 IndexKind::Offset => offset_index_path(&folder(), write.segment),
                 IndexKind::Time => time_index_path(&folder(), write.segment),
+                IndexKind::Transaction => continue,
             };
             let index = io.open(&path, OpenHow::ReadWriteOrCreate).await.expect("room");
             index.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0.expect("room");

@@ -89,6 +89,7 @@ async fn write_indexes(io: &Io, writes: Vec<IndexWrite>) {
         let path = match write.kind {
             IndexKind::Offset => offset_index_path(&folder(), write.segment),
             IndexKind::Time => time_index_path(&folder(), write.segment),
+            IndexKind::Transaction => continue,
         };
         let index = io.open(&path, OpenHow::ReadWriteOrCreate).await.expect("room");
         index.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0.expect("room");

@@ -10,14 +10,28 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use alluvium::control::internal_topics::partition_of;
 use alluvium::record::batch::crc32c;
 use alluvium::record::offset::ProducerId;
+use alluvium::wire::api_keys::ApiKey;
 use alluvium::wire::error_code::ErrorCode;
+use alluvium::wire::messages::find_coordinator_request::FindCoordinatorRequest;
+use alluvium::wire::messages::find_coordinator_response::FindCoordinatorResponse;
+use alluvium::wire::messages::offset_commit_request::{
+    OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use alluvium::wire::messages::offset_commit_response::OffsetCommitResponse;
+use alluvium::wire::messages::offset_fetch_request::{
+    OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics,
+};
+use alluvium::wire::messages::offset_fetch_response::OffsetFetchResponse;
+use alluvium::wire::uuid::Uuid;
 use support::client::{Client, ReadRecord, batch, idempotent_batch};
 use support::process::{Server, ServerPlan};
 use support::random::{self, Random};
@@ -420,3 +434,94 @@ const IN_FLIGHT_MAX: usize = 5;
 /// First word of what an idempotent producer writes, with its core.
 const SURVIVOR: &str = "survivor-";
 const TOPICS_A_RUN: u64 = 5;
+
+/// Which core has a group's coordinator.
+fn coordinator_core(server: &Server, group: &str) -> u16 {
+    let request = FindCoordinatorRequest { coordinator_keys: vec![group], ..FindCoordinatorRequest::default() };
+    let node = server.client(0).call(
+        ApiKey::FindCoordinator,
+        4,
+        |out| request.encode(out, 4),
+        |reader| {
+            let response = FindCoordinatorResponse::decode(reader, 4)?;
+            Ok((response.coordinators[0].error_code, response.coordinators[0].node_id))
+        },
+    );
+    let (error_code, node) = node.expect("the server answers");
+    assert_eq!(error_code, 0, "the coordinator of {group}");
+    u16::try_from(node % 1000).expect("a core")
+}
+
+fn commit(server: &Server, group: &str, topic: &str, offset: i64) -> i16 {
+    let partition = OffsetCommitRequestPartition { committed_offset: offset, ..Default::default() };
+    let topics = vec![OffsetCommitRequestTopic { name: topic, topic_id: Uuid::ZERO, partitions: vec![partition] }];
+    let request = OffsetCommitRequest { group_id: group, topics, ..OffsetCommitRequest::default() };
+    let code = server.client(coordinator_core(server, group)).call(
+        ApiKey::OffsetCommit,
+        8,
+        |out| request.encode(out, 8),
+        |reader| Ok(OffsetCommitResponse::decode(reader, 8)?.topics[0].partitions[0].error_code),
+    );
+    code.expect("the server answers")
+}
+
+/// The error code and the offset, when the coordinator has been read.
+fn committed(server: &Server, group: &str, topic: &str) -> (i16, i64) {
+    let topics = vec![OffsetFetchRequestTopics { name: topic, partition_indexes: vec![0], ..Default::default() }];
+    let groups = vec![OffsetFetchRequestGroup { group_id: group, topics: Some(topics), ..Default::default() }];
+    let request = OffsetFetchRequest { groups, ..OffsetFetchRequest::default() };
+    let mut client = server.client(coordinator_core(server, group));
+    loop {
+        let answered = client.call(
+            ApiKey::OffsetFetch,
+            8,
+            |out| request.encode(out, 8),
+            |reader| {
+                let response = OffsetFetchResponse::decode(reader, 8)?;
+                let group = &response.groups[0];
+                let offset = group.topics.first().map_or(-1, |topic| topic.partitions[0].committed_offset);
+                Ok((group.error_code, offset))
+            },
+        );
+        match answered.expect("the server answers") {
+            (LOAD_IN_PROGRESS, _) => {}
+            answer => return answer,
+        }
+    }
+}
+
+#[test]
+fn committed_offsets_survive_kills_and_a_corrupt_record_stops_its_coordinator_alone() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let plan = ServerPlan::new(folder.path());
+    let groups: Vec<String> = (0..8).map(|number| format!("group-{number}")).collect();
+    let server = plan.start();
+    assert_eq!(server.client(0).create_topic("read", 1, &[]).expect("the server answers"), 0);
+    for group in &groups {
+        assert_eq!(committed(&server, group, "read"), (0, -1));
+        assert_eq!(commit(&server, group, "read", 5), 0);
+    }
+    server.kill();
+    let server = plan.start();
+    for group in &groups {
+        assert_eq!(committed(&server, group, "read"), (0, 5), "{group} after a kill");
+        assert_eq!(commit(&server, group, "read", 6), 0);
+    }
+    server.stop().assert_clean();
+
+    let bad = partition_of(&groups[0], 50);
+    let log = folder.path().join(format!("__consumer_offsets-{bad}")).join("00000000000000000000.log");
+    let mut bytes = fs::read(&log).expect("a segment of the server");
+    *bytes.last_mut().expect("it has records") ^= 1;
+    fs::write(&log, bytes).expect("our own scratch folder");
+    let server = plan.start();
+    for group in &groups {
+        let wanted = if partition_of(group, 50) == bad { (NOT_COORDINATOR, -1) } else { (0, 6) };
+        assert_eq!(committed(&server, group, "read"), wanted, "{group} beside a corrupt record");
+    }
+    server.wait_for_log("has a corrupt record", 1);
+    server.stop().assert_clean();
+}
+
+const LOAD_IN_PROGRESS: i16 = 14;
+const NOT_COORDINATOR: i16 = 16;

@@ -7,6 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use alluvium::record::builder::BatchBuilder;
+use alluvium::record::compression::Compression;
+use alluvium::record::record_reader::{check_crc, read_records};
 use support::client::batch;
 use support::process::{Server, ServerPlan};
 use support::wait;
@@ -245,4 +248,176 @@ fn c080_a_stop_in_the_middle_of_many_deletions_is_clean() {
     assert_eq!(log_start(&server), 2800);
     eventually("all are removed", || files(folder.path(), ".log").len() == 1);
     server.stop().assert_clean();
+}
+
+/// Looks for what is to be compacted a hundred times a second.
+const CLEANER: &str = "--set log.cleaner.backoff.ms=10";
+/// What is compacted, at once.
+const COMPACT: [(&str, &str); 3] =
+    [("cleanup.policy", "compact"), ("min.cleanable.dirty.ratio", "0"), ("file.delete.delay.ms", "0")];
+
+/// Offset, key and value of a record.
+type Keyed = (i64, String, Option<String>);
+
+fn keyed_batch(compression: Compression, records: &[(&str, Option<&str>)]) -> Vec<u8> {
+    let mut builder = BatchBuilder::new().compression(compression);
+    for (key, value) in records {
+        builder.add(1_700_000_000_000, Some(key.as_bytes()), value.map(str::as_bytes));
+    }
+    builder.build().expect("the codecs work")
+}
+
+fn produce_keyed(server: &Server, compression: Compression, records: &[(&str, Option<&str>)]) {
+    let produced = server.client(0).produce(TOPIC, 0, -1, &keyed_batch(compression, records)).expect("answered");
+    assert_eq!(produced.error_code, 0);
+}
+
+/// All records from `from` on.
+fn keyed(server: &Server, from: i64) -> Vec<Keyed> {
+    let (mut client, mut next, mut found) = (server.client(0), from, Vec::new());
+    loop {
+        let fetched = client.fetch(TOPIC, 0, next, 4 << 20).expect("the server answers");
+        assert_eq!(fetched.error_code, 0, "fetch from {next}");
+        let mut bytes = &fetched.records[..];
+        if bytes.is_empty() {
+            assert_eq!(next, fetched.high_watermark);
+            return found;
+        }
+        while let Ok(header) = check_crc(bytes) {
+            read_records(bytes, 64 << 20, |record| {
+                let offset = header.base_offset.0 + i64::from(record.offset_delta);
+                let text = |field: &[u8]| String::from_utf8(field.to_vec()).expect("text");
+                if offset >= next {
+                    found.push((offset, record.key.map(text).unwrap_or_default(), record.value.map(text)));
+                }
+            })
+            .expect("a whole batch");
+            next = next.max(header.last_offset().0 + 1);
+            bytes = &bytes[header.len_bytes as usize..];
+        }
+    }
+}
+
+/// C090: the active segment is not touched; after a roll the newest of each key is left, with its offset. A fetch of an
+/// offset that is gone gives the next one. In every codec, and through a stop and a kill.
+#[test]
+fn c090_after_a_roll_the_newest_record_of_each_key_is_left() {
+    for compression in Compression::ALL {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let plan = plan(folder.path(), CLEANER);
+        let server = plan.start();
+        create(&server, &[COMPACT[0], COMPACT[1], COMPACT[2], TINY_SEGMENTS[0], TINY_SEGMENTS[1]]);
+        produce_keyed(&server, compression, &[("k", Some("1")), ("k", Some("2"))]);
+        produce_keyed(&server, compression, &[("a", Some("1")), ("a", None)]);
+        for number in 0..6 {
+            produce_keyed(&server, compression, &[("end", Some(&number.to_string()))]);
+        }
+        let of = |key: &str| keyed(&server, 0).into_iter().filter(|record| record.1 == key).collect::<Vec<_>>();
+        eventually("k and a are compacted", || of("k").len() == 1 && of("a").len() == 1);
+        assert_eq!(of("k"), [(1, "k".to_owned(), Some("2".to_owned()))], "{compression:?}");
+        assert_eq!(of("a"), [(3, "a".to_owned(), None)], "{compression:?}: a tombstone stays for a day");
+        let all = keyed(&server, 0);
+        assert_eq!(all[0].0, 1, "{compression:?}: 0 is gone, 1 comes next");
+        let end = |number: i64| (4 + number, "end".to_owned(), Some(number.to_string()));
+        assert_eq!(all[all.len() - 2..], [end(4), end(5)], "{compression:?}: the active segment is as it was");
+        eventually("nothing is left under another name", || {
+            [".deleted", ".swap", ".cleaned"].iter().all(|suffix| files(folder.path(), suffix).is_empty())
+        });
+        let before = keyed(&server, 0);
+        server.stop().assert_clean();
+        let text = fs::read_to_string(folder.path().join("cleaner-offset-checkpoint")).expect("merged");
+        assert!(text.starts_with("0\n1\nt 0 "), "as Kafka writes it: {text:?}");
+        let server = plan.start();
+        assert_eq!(keyed(&server, 0), before, "{compression:?}: after a stop");
+        server.kill();
+        let server = plan.start();
+        assert_eq!(keyed(&server, 0), before, "{compression:?}: after a kill");
+        server.stop().assert_clean();
+    }
+}
+
+/// Segments become one, tombstones go, and a map that is too small for all keys takes several passes.
+#[test]
+fn many_segments_are_compacted_to_one() {
+    for dedupe_bytes in ["134217728", "600"] {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let flags = format!("{CLEANER} --set log.cleaner.dedupe.buffer.size={dedupe_bytes}");
+        let plan = plan(folder.path(), &flags);
+        let server = plan.start();
+        create(
+            &server,
+            &[COMPACT[0], COMPACT[1], COMPACT[2], ("segment.bytes", "1048576"), ("delete.retention.ms", "0")],
+        );
+        let padding = "x".repeat(20_000);
+        let mut newest = std::collections::BTreeMap::new();
+        for number in 0..300_i64 {
+            let key = format!("key-{}", number * 7 % 40);
+            let value = (number % 11 != 0).then(|| format!("{number} {padding}"));
+            produce_keyed(&server, Compression::None, &[(&key, value.as_deref())]);
+            newest.insert(key, (number, value));
+        }
+        // Behind the last roll.
+        eventually("it is compacted", || keyed(&server, 0).len() < 140);
+        let left = keyed(&server, 0);
+        for (key, (offset, value)) in &newest {
+            let found = left.iter().rfind(|record| record.1 == *key);
+            let wanted = (*offset, key.clone(), value.clone());
+            // A tombstone may be gone; then all of its key is.
+            assert!(
+                found == Some(&wanted) || (value.is_none() && found.is_none()),
+                "{key} at {offset}: {:?}",
+                found.map(|found| found.0)
+            );
+        }
+        server.kill();
+        let server = plan.start();
+        assert!(keyed(&server, 0).len() <= left.len());
+        server.stop().assert_clean();
+    }
+}
+
+/// C098: what made Kafka's cleaner die or loop. Each is a log of its own; a sound one beside them goes on being compacted,
+/// a damaged one is given up, and the core sleeps afterwards.
+#[test]
+fn c098_one_bad_log_does_not_stop_the_others() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let plan = plan(folder.path(), CLEANER);
+    let rare = self::plan(folder.path(), "--set log.cleaner.enable=false");
+    let server = rare.start();
+    let names = ["damaged", "limited", "deleted", TOPIC];
+    for name in names {
+        let policy = if name == "deleted" { ("cleanup.policy", "compact,delete") } else { COMPACT[0] };
+        let configs = [policy, COMPACT[1], COMPACT[2], TINY_SEGMENTS[0], TINY_SEGMENTS[1]];
+        assert_eq!(server.client(0).create_topic(name, 1, &configs).expect("answered"), 0);
+        for number in 0..9 {
+            let value = format!("{number} {}", "v".repeat(3000));
+            let batch = keyed_batch(Compression::None, &[("k", Some(&value)), ("k", Some(&value))]);
+            assert_eq!(server.client(0).produce(name, 0, -1, &batch).expect("answered").error_code, 0);
+        }
+    }
+    // Beyond all sealed segments.
+    assert_eq!(server.client(0).delete_records("deleted", 0, 17).expect("answered"), (0, 17));
+    server.stop().assert_clean();
+    let log = folder.path().join("damaged-0/00000000000000000000.log");
+    let mut bytes = fs::read(&log).expect("the first segment");
+    bytes[100] ^= 1;
+    fs::write(&log, bytes).expect("room");
+    let server = plan.start();
+    let count = |name: &str| -> usize {
+        let fetched =
+            server.client(0).fetch(name, 0, if name == "deleted" { 17 } else { 0 }, 4 << 20).expect("answered");
+        let mut bytes = &fetched.records[..];
+        let mut found = 0;
+        while let Ok(header) = check_crc(bytes) {
+            found += header.record_count as usize;
+            bytes = &bytes[header.len_bytes as usize..];
+        }
+        found
+    };
+    for name in ["limited", TOPIC] {
+        eventually("the sound ones are compacted", || count(name) <= 4);
+    }
+    assert_eq!(count("deleted"), 2, "the batch that has the last offset");
+    let status = server.stop();
+    status.assert_clean();
 }

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -55,6 +55,17 @@ impl ConnectionState {
         self.peer
     }
 
+    /// The client's address as Kafka writes it into groups: Java's text of it.
+    pub fn client_host(&self) -> String {
+        match self.peer.ip() {
+            IpAddr::V4(address) => format!("/{address}"),
+            IpAddr::V6(address) => {
+                let segments: Vec<String> = address.segments().iter().map(|segment| format!("{segment:x}")).collect();
+                format!("/{}", segments.join(":"))
+            }
+        }
+    }
+
     /// Name of the listener.
     pub fn listener(&self) -> &'static str {
         self.listener
@@ -98,4 +109,10 @@ pub struct RequestContext {
     pub api_version: i16,
     /// Goes back with the reply.
     pub correlation_id: i32,
+    /// What the client calls itself. Kept for requests of groups and transactions; for a Produce only where it is
+    /// [`ADMIN_CLIENT_ID`].
+    pub client_id: Option<String>,
 }
+
+/// Kafka's own tools write to internal topics under this name.
+pub const ADMIN_CLIENT_ID: &str = "__admin_client";

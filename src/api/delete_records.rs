@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::api::context::RequestContext;
 use crate::api::error_map;
 use crate::api::reply::Outcome;
+use crate::control::internal_topics::is_internal;
 use crate::record::offset::PartitionId;
 use crate::shard::checkpoints;
 use crate::shard::core::Shard;
@@ -76,7 +77,7 @@ async fn begin(shard: &Rc<Shard>, topic: &str, index: i32, offset: i64) -> Resul
     let id = PartitionId { topic_id, partition: index };
     let partition = match shard.route(id) {
         Route::Unknown => return Err(ErrorCode::UnknownTopicOrPartition),
-        _ if INTERNAL_TOPICS.contains(&topic) => return Err(ErrorCode::InvalidTopicException),
+        _ if is_internal(topic) => return Err(ErrorCode::InvalidTopicException),
         Route::Here(partition) => partition,
         Route::There { core } => {
             let job = move |there| async move { delete_here(&there, id, offset).await };
@@ -109,5 +110,3 @@ async fn finish(shard: &Rc<Shard>, partition: &Rc<Partition>, low_watermark: i64
 
 /// Kafka's DeleteRecordsResponse.INVALID_LOW_WATERMARK.
 const NO_LOW_WATERMARK: i64 = -1;
-/// Kafka deletes no records of these for clients.
-const INTERNAL_TOPICS: [&str; 3] = ["__consumer_offsets", "__transaction_state", "__share_group_state"];

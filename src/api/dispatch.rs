@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::api::context::{Api, ConnectionState, RequestContext};
+use crate::api::context::{ADMIN_CLIENT_ID, Api, ConnectionState, RequestContext};
 use crate::api::reply::Outcome;
 use crate::api::{
-    cluster, configs, coordinator, delete_records, epoch_ends, fetch, list_offsets, log_dirs, metadata, produce,
-    producer_id, topics, versions,
+    cluster, configs, consumer_groups, coordinator, delete_records, epoch_ends, fetch, group_listing, group_members,
+    group_offsets, list_offsets, log_dirs, metadata, produce, producer_id, producers, topics, transaction_listing,
+    transactions, txn_markers, txn_offsets, versions,
 };
 use crate::ring::buffer::Buffer;
 use crate::wire::api_keys::ApiKey;
@@ -31,6 +32,7 @@ pub fn parse(mut frame: Buffer) -> Result<Request, RequestError> {
             api_key: header.api_key,
             api_version: header.api_version,
             correlation_id: header.correlation_id,
+            client_id: kept_client_id(&header),
         };
         (context, header.body_start)
     };
@@ -49,6 +51,16 @@ pub fn parse(mut frame: Buffer) -> Result<Request, RequestError> {
     }
     frame.advance(body_start);
     Ok(Request { context, body: frame })
+}
+
+/// The client's name, where something depends on it: most requests do without a copy.
+fn kept_client_id(header: &RequestHeader<'_>) -> Option<String> {
+    let is_kept = match header.api_key {
+        ApiKey::Produce => header.client_id == Some(ADMIN_CLIENT_ID),
+        ApiKey::JoinGroup | ApiKey::ConsumerGroupHeartbeat => true,
+        _ => false,
+    };
+    header.client_id.filter(|_| is_kept).map(str::to_owned)
 }
 
 /// Why a request is not looked at; its connection closes.
@@ -97,7 +109,7 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
         ApiKey::Fetch => fetch::handle(&api, &context, &body).await,
         ApiKey::ListOffsets => list_offsets::handle(api.shard(), &context, &body).await,
         ApiKey::Metadata => metadata::handle(api.shard(), &context, &body).await,
-        ApiKey::FindCoordinator => coordinator::handle(&context, &body),
+        ApiKey::FindCoordinator => coordinator::handle(api.shard(), &context, &body).await,
         ApiKey::ApiVersions
             if versions::range_of(ApiKey::ApiVersions).is_some_and(|served| served.contains(context.api_version)) =>
         {
@@ -108,10 +120,30 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
         ApiKey::DeleteTopics => topics::delete(api.shard(), &context, &body).await,
         ApiKey::DeleteRecords => delete_records::handle(api.shard(), &context, &body).await,
         ApiKey::InitProducerId => producer_id::handle(api.shard(), &context, &body).await,
+        ApiKey::AddPartitionsToTxn => transactions::add_partitions(api.shard(), &context, &body).await,
+        ApiKey::AddOffsetsToTxn => transactions::add_offsets(api.shard(), &context, &body).await,
+        ApiKey::EndTxn => transactions::end(api.shard(), &context, &body).await,
+        ApiKey::TxnOffsetCommit => txn_offsets::commit(api.shard(), &context, &body).await,
+        ApiKey::ListTransactions => transaction_listing::list(api.shard(), &context, &body).await,
+        ApiKey::DescribeTransactions => transaction_listing::describe(api.shard(), &context, &body).await,
+        ApiKey::WriteTxnMarkers => txn_markers::handle(api.shard(), &context, &body).await,
+        ApiKey::DescribeProducers => producers::handle(api.shard(), &context, &body).await,
         ApiKey::OffsetForLeaderEpoch => epoch_ends::handle(api.shard(), &context, &body).await,
         ApiKey::DescribeLogDirs => log_dirs::handle(api.shard(), &context, &body).await,
         ApiKey::DescribeConfigs => configs::describe(api.shard(), &context, &body),
         ApiKey::DescribeCluster => cluster::handle(api.shard(), &context, &body),
+        ApiKey::JoinGroup => group_members::join(api.shard(), &connection, &context, &body).await,
+        ApiKey::SyncGroup => group_members::sync(api.shard(), &context, &body).await,
+        ApiKey::Heartbeat => group_members::heartbeat(api.shard(), &context, &body).await,
+        ApiKey::LeaveGroup => group_members::leave(api.shard(), &context, &body).await,
+        ApiKey::OffsetCommit => group_offsets::commit(api.shard(), &context, &body).await,
+        ApiKey::OffsetFetch => group_offsets::fetch(api.shard(), &context, &body).await,
+        ApiKey::OffsetDelete => group_offsets::delete(api.shard(), &context, &body).await,
+        ApiKey::ConsumerGroupHeartbeat => consumer_groups::heartbeat(api.shard(), &connection, &context, &body).await,
+        ApiKey::ConsumerGroupDescribe => consumer_groups::describe(api.shard(), &context, &body).await,
+        ApiKey::DescribeGroups => group_listing::describe(api.shard(), &context, &body).await,
+        ApiKey::ListGroups => group_listing::list(api.shard(), &context, &body).await,
+        ApiKey::DeleteGroups => group_listing::delete(api.shard(), &context, &body).await,
         other => Outcome::Close(format!("{} is not served here", other.name())),
     }
 }

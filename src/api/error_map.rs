@@ -4,6 +4,9 @@ use crate::log::error::{AppendError, ReadError};
 use crate::record::batch_error::{BatchError, Invalidity};
 use crate::record::offset::{LeaderEpoch, Offset};
 use crate::shard::error::{AppendFailure, DeleteFailure, ReadFailure};
+use crate::shard::machine::CoordinatorFailure;
+use crate::shard::markers::MarkerFailure;
+use crate::shard::verification::VerificationFailure;
 use crate::wire::error_code::ErrorCode;
 
 /// Why a partition of a request is refused, as the client is told.
@@ -90,8 +93,48 @@ fn append_error(error: &AppendError) -> ErrorCode {
         AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
         AppendError::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
+        AppendError::InTransaction { .. } | AppendError::NotInTransaction { .. } => ErrorCode::InvalidTxnState,
+        AppendError::CoordinatorFenced { .. } => ErrorCode::TransactionCoordinatorFenced,
         AppendError::Truncating | AppendError::NoOffsetsLeft => ErrorCode::KafkaStorageError,
     }
+}
+
+/// A marker that was not written.
+pub fn marker_failure(failure: &MarkerFailure) -> ErrorCode {
+    match failure {
+        MarkerFailure::Append(failure) => append_failure(failure).error,
+        MarkerFailure::NotLeader => ErrorCode::NotLeaderOrFollower,
+        MarkerFailure::Offline => ErrorCode::KafkaStorageError,
+        MarkerFailure::Unknown => ErrorCode::UnknownTopicOrPartition,
+    }
+}
+
+/// A coordinator that did not answer.
+pub fn coordinator_failure(failure: CoordinatorFailure) -> ErrorCode {
+    match failure {
+        CoordinatorFailure::Loading => ErrorCode::CoordinatorLoadInProgress,
+        CoordinatorFailure::NotHere => ErrorCode::NotCoordinator,
+        CoordinatorFailure::NotAvailable => ErrorCode::CoordinatorNotAvailable,
+    }
+}
+
+/// A batch that is no part of a transaction, as a client of this version of Produce is told.
+pub fn verification_failure(failure: VerificationFailure, version: i16) -> Refusal {
+    let code = match failure {
+        VerificationFailure::Refused(ErrorCode::ProducerFenced) => ErrorCode::InvalidProducerEpoch,
+        VerificationFailure::Refused(ErrorCode::TransactionAbortable) if version < ABORTABLE_MIN => {
+            ErrorCode::InvalidTxnState
+        }
+        VerificationFailure::Refused(ErrorCode::ConcurrentTransactions) if version >= ADDS_PARTITIONS_MIN => {
+            ErrorCode::ConcurrentTransactions
+        }
+        // As Kafka: clients try again after it, and do not look for another leader first.
+        VerificationFailure::Refused(ErrorCode::ConcurrentTransactions) | VerificationFailure::NoAnswer(_) => {
+            ErrorCode::NotEnoughReplicas
+        }
+        VerificationFailure::Refused(code) => code,
+    };
+    Refusal::new(code)
 }
 
 /// Records that were not deleted.
@@ -126,3 +169,8 @@ pub fn leader_epoch_error(known: i32, current: LeaderEpoch) -> Option<ErrorCode>
         _ => None,
     }
 }
+
+/// The first version of Produce whose clients know TRANSACTION_ABORTABLE.
+const ABORTABLE_MIN: i16 = 11;
+/// The first one whose clients do not add partitions to transactions themselves (KIP-890).
+pub const ADDS_PARTITIONS_MIN: i16 = 12;

@@ -22,7 +22,9 @@ use crate::wire::error_code::ErrorCode;
 use crate::wire::fetch::FetchFrame;
 use crate::wire::fetch_reply::{FetchRecords, FetchResponseEncoder, FetchResponseHead, RecordsCut};
 use crate::wire::frame;
-use crate::wire::messages::fetch_response::{EpochEndOffset, LeaderIdAndEpoch, NodeEndpoint, PartitionData};
+use crate::wire::messages::fetch_response::{
+    AbortedTransaction, EpochEndOffset, LeaderIdAndEpoch, NodeEndpoint, PartitionData,
+};
 use crate::wire::topic_ref::{Topic, TopicRef};
 use crate::wire::writer::EncodeError;
 
@@ -118,15 +120,10 @@ async fn read_or_wait(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Li
         let _waiting = Waiting { task: io.current_task(), partitions: &partitions, watches: &watches };
         timer.get_or_insert_with(|| io.wake_at(deadline));
         // A log that begins later, too, may change the answer.
-        let bounds = |partition: &Partition| {
-            let offsets = partition.log().borrow().offsets();
-            (offsets.log_start, offsets.high_watermark)
-        };
-        let seen: Vec<(Offset, Offset)> = partitions.iter().map(|partition| bounds(partition)).collect();
+        let seen: Vec<Seen> = partitions.iter().map(|partition| partition.seen()).collect();
         poll_fn(|_| {
-            let moved = |(partition, seen): (&Rc<Partition>, &(Offset, Offset))| {
-                !partition.is_online() || bounds(partition) != *seen
-            };
+            let moved =
+                |(partition, seen): (&Rc<Partition>, &Seen)| !partition.is_online() || partition.seen() != *seen;
             if partitions.iter().zip(&seen).any(moved) || shard.is_stopping() || io.now() >= deadline {
                 return Poll::Ready(());
             }
@@ -195,8 +192,11 @@ async fn read_all(
                     remote_fetch::read(shard, core, &asks, budget, limits.read_committed).await.into_iter().zip(&asks)
                 {
                     budget.take(&found);
-                    let seen =
-                        Seen { high_watermark: Offset(found.high_watermark), log_start: Offset(found.log_start) };
+                    let seen = Seen {
+                        high_watermark: Offset(found.high_watermark),
+                        last_stable: Offset(found.last_stable),
+                        log_start: Offset(found.log_start),
+                    };
                     remote.push((core, ask.id, seen));
                     all.push(found);
                 }
@@ -376,10 +376,17 @@ fn partition_data(shard: &Shard, partition_index: i32, found: &Found) -> Partiti
         partition_index,
         error_code: found.error.code(),
         high_watermark: found.high_watermark,
-        // Without transactions every record is decided as soon as it is visible.
-        last_stable_offset: found.high_watermark,
+        last_stable_offset: found.last_stable,
         log_start_offset: found.log_start,
-        aborted_transactions: (!found.aborted_is_null).then(Vec::new),
+        aborted_transactions: (!found.aborted_is_null).then(|| {
+            let aborted = found.aborted.iter();
+            aborted
+                .map(|aborted| AbortedTransaction {
+                    producer_id: aborted.producer_id.0,
+                    first_offset: aborted.first_offset.get(),
+                })
+                .collect()
+        }),
         preferred_read_replica: -1,
         ..PartitionData::default()
     };

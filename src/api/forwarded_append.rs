@@ -15,6 +15,7 @@ use crate::shard::append;
 use crate::shard::core::Shard;
 use crate::shard::forward::{CoreGone, Sent};
 use crate::shard::router::Route;
+use crate::shard::verification::{self, Transactional};
 use crate::wire::error_code::ErrorCode;
 
 /// Where a batch landed.
@@ -40,6 +41,15 @@ pub enum Until {
     },
 }
 
+/// Who sent a batch.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// Set where the batch is part of a transaction.
+    pub transactional: Option<Transactional>,
+    /// The version of Produce that it speaks.
+    pub version: i16,
+}
+
 /// An append on its way.
 pub type ForwardedAppend = Sent<Result<Landed, Refusal>>;
 
@@ -50,11 +60,12 @@ pub async fn send(
     id: PartitionId,
     records: &[u8],
     batch: CheckedBatch,
+    client: Client,
     until: Until,
 ) -> ForwardedAppend {
     // The one copy of this way: a buffer belongs to its core's pool.
     let records = records.to_vec();
-    shard.send_job(core, move |there| append_here(there, id, records, batch, until)).await
+    shard.send_job(core, move |there| append_here(there, id, records, batch, client, until)).await
 }
 
 /// How it came out.
@@ -66,7 +77,8 @@ async fn append_here(
     shard: Rc<Shard>,
     id: PartitionId,
     records: Vec<u8>,
-    batch: CheckedBatch,
+    mut batch: CheckedBatch,
+    client: Client,
     until: Until,
 ) -> Result<Landed, Refusal> {
     let partition = match shard.route(id) {
@@ -80,6 +92,10 @@ async fn append_here(
     let io = shard.io();
     let place = partition.forwarded().enter(io);
     place.wait_turn().await;
+    if let Some(transactional) = &client.transactional {
+        let verified = verification::verify(&shard, &partition, &mut batch, transactional).await;
+        verified.map_err(|failure| error_map::verification_failure(failure, client.version))?;
+    }
     let started = append::start(&shard, &partition, Buffer::from_vec(records), &batch).await;
     drop(place);
     let refused = |failure: &_| error_map::append_failure(failure).at(partition.log().borrow().offsets().log_start);

@@ -8,6 +8,7 @@ use crate::api::authorized_operations::{CLUSTER_OPERATIONS, TOPIC_OPERATIONS};
 use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
 use crate::api::topics;
+use crate::control::internal_topics::is_internal;
 use crate::control::snapshot::Snapshot;
 use crate::control::topic::Topic;
 use crate::control::topic_name::check_topic_name;
@@ -156,6 +157,7 @@ fn found<'a>(shard: &Shard, topic: &'a Topic) -> MetadataResponseTopic<'a> {
     MetadataResponseTopic {
         name: Some(&topic.name),
         topic_id: Uuid(topic.id.0),
+        is_internal: is_internal(&topic.name),
         partitions,
         ..MetadataResponseTopic::default()
     }

@@ -4,6 +4,8 @@ use std::rc::Rc;
 
 use crate::api::error_map;
 use crate::log::partition_log::PartitionLog;
+use crate::log::plan::ReadBound;
+use crate::log::transaction_index::AbortedTransaction;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::shard::core::Shard;
 use crate::shard::partition::Partition;
@@ -51,7 +53,11 @@ pub struct Found {
     /// -1 where it is not known.
     pub high_watermark: i64,
     /// -1 where it is not known.
+    pub last_stable: i64,
+    /// -1 where it is not known.
     pub log_start: i64,
+    /// Transactions whose records the client passes over.
+    pub aborted: Vec<AbortedTransaction>,
     /// The list of aborted transactions is null, not empty: Kafka's answer to who reads uncommitted records too.
     pub aborted_is_null: bool,
     /// What is to be sent.
@@ -68,7 +74,9 @@ impl Found {
         Self {
             error,
             high_watermark: -1,
+            last_stable: -1,
             log_start: -1,
+            aborted: Vec::new(),
             aborted_is_null: true,
             records: None,
             diverging: None,
@@ -113,6 +121,7 @@ pub async fn read_one(
     };
     let mut found = Found {
         high_watermark: offsets.high_watermark.get(),
+        last_stable: offsets.last_stable.get(),
         log_start: offsets.log_start.get(),
         ..Found::error(ErrorCode::None)
     };
@@ -122,15 +131,37 @@ pub async fn read_one(
     }
     let limit_bytes = budget.left_bytes.min(i64::from(ask.bytes_max));
     let bytes_max = u32::try_from(limit_bytes).unwrap_or(0);
-    match read::locate(shard, partition, Offset(ask.fetch_offset), bytes_max, budget.whole_first_batch).await {
+    let (bound, end) = match read_committed {
+        true => (ReadBound::LastStable, found.last_stable),
+        false => (ReadBound::HighWatermark, found.high_watermark),
+    };
+    let from = Offset(ask.fetch_offset);
+    let (located, aborted) = loop {
+        let located = read::locate(shard, partition, from, bytes_max, budget.whole_first_batch, bound).await;
+        let Some(range) = located.as_ref().ok().and_then(Option::as_ref).filter(|_| read_committed) else {
+            break (located, Ok(Vec::new()));
+        };
+        // Where compaction has come between, both are to be found anew.
+        if let Some(aborted) = read::aborted_transactions(shard, partition, &range.plan).await.transpose() {
+            break (located, aborted);
+        }
+    };
+    match located {
         // What Kafka makes of a negative limit, where there is something to read.
-        Ok(_) if limit_bytes < 0 && ask.fetch_offset < found.high_watermark => {
+        Ok(_) if limit_bytes < 0 && ask.fetch_offset < end => {
             return Found::error(ErrorCode::UnknownServerError);
         }
         Ok(records) => {
             // As Kafka: null also where there are records of which not even the first batch may be sent.
-            let withheld = records.is_none() && bytes_max > 0 && ask.fetch_offset < found.high_watermark;
+            let withheld = records.is_none() && bytes_max > 0 && ask.fetch_offset < end;
             found.aborted_is_null = !read_committed || withheld;
+            match aborted {
+                Ok(aborted) => found.aborted = aborted,
+                Err(failure) => {
+                    tracing::warn!(topic = partition.topic(), partition = partition.id().partition, error = %failure, "a transaction index could not be read");
+                    return Found::error(error_map::read_failure(&failure));
+                }
+            }
             found.records = records;
         }
         Err(failure) => {

@@ -7,8 +7,9 @@ use std::task::Poll;
 
 use crate::api::context::{Api, ConnectionState, RequestContext};
 use crate::api::error_map::{self, Refusal};
-use crate::api::forwarded_append::{self, ForwardedAppend, Landed, Until};
+use crate::api::forwarded_append::{self, Client, ForwardedAppend, Landed, Until};
 use crate::api::reply::Outcome;
+use crate::control::internal_topics::is_internal;
 use crate::record::batch_error::{BatchError, Invalidity};
 use crate::record::check::{CheckedBatch, DeepCheck, Progress, begins_transactional, first_codec};
 use crate::record::compression::Compression;
@@ -22,6 +23,7 @@ use crate::shard::partition::Partition;
 use crate::shard::recompression::{self, Recompression, RecompressionFailure};
 use crate::shard::router::Route;
 use crate::shard::topic_limits::TopicLimits;
+use crate::shard::verification::{self, Transactional};
 use crate::wire::error_code::ErrorCode;
 use crate::wire::frame;
 use crate::wire::messages::produce_response::{
@@ -70,6 +72,10 @@ pub async fn handle(
     // What the reply says of topics, before their records are cut out of the body.
     let names: Vec<TopicName> = request.topics.iter().map(|topic| TopicName::of(topic.topic, &body)).collect();
     let refused_whole = refuse_whole(&request, &body);
+    let transactional = request.transactional_id.map(|id| Transactional {
+        transactional_id: id.text(&body).to_owned(),
+        adds: context.api_version >= error_map::ADDS_PARTITIONS_MIN,
+    });
 
     let mut outcomes = Vec::with_capacity(request.partitions.len());
     let mut checked = Vec::with_capacity(request.partitions.len());
@@ -79,7 +85,7 @@ pub async fn handle(
             let records = wanted.records.clone().map(|range| cut(&mut body, &mut cut_to, range));
             checked.push(match &refused_whole {
                 Some(refusal) => Err(refusal.clone()),
-                None => check(shard, name, wanted.index, records, &request, context.api_version).await,
+                None => check(shard, name, wanted.index, records, &request, context).await,
             });
         }
     }
@@ -98,16 +104,8 @@ pub async fn handle(
             }
             Ok(Ready { place: Place::Here(partition), records, batch, reserved, refusal: None }) => {
                 held.extend(reserved);
-                match append::start(shard, &partition, records, &batch).await {
-                    Ok(appended) => {
-                        let log_start = partition.log().borrow().offsets().log_start.get();
-                        PartitionOutcome::Appended { appended, log_start }
-                    }
-                    Err(failure) => {
-                        let log_start = partition.log().borrow().offsets().log_start;
-                        PartitionOutcome::Refused(error_map::append_failure(&failure).at(log_start))
-                    }
-                }
+                let client = Client { transactional: transactional.clone(), version: context.api_version };
+                append_here(shard, &partition, records, batch, &client).await
             }
             Ok(Ready { place: Place::There { core, id }, records, batch, reserved, refusal: None }) => {
                 held.extend(reserved);
@@ -115,7 +113,10 @@ pub async fn handle(
                     0 => Until::Written,
                     _ => Until::Durable { timeout_ms: u64::try_from(request.timeout_ms).unwrap_or(0) },
                 };
-                PartitionOutcome::Forwarded(forwarded_append::send(shard, core, id, &records, batch, until).await)
+                let transactional = transactional.clone().filter(|_| batch.is_transactional());
+                let client = Client { transactional, version: context.api_version };
+                let sent = forwarded_append::send(shard, core, id, &records, batch, client, until).await;
+                PartitionOutcome::Forwarded(sent)
             }
             Err(refusal) => PartitionOutcome::Refused(refusal),
         });
@@ -127,6 +128,31 @@ pub async fn handle(
     }
     wait_durable(shard, &mut outcomes, request.timeout_ms).await;
     encode(shard, context, &request, &names, &outcomes)
+}
+
+/// Gives a batch its offsets; the first one of a transaction when its coordinator has said that it may.
+async fn append_here(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    records: Buffer,
+    mut batch: CheckedBatch,
+    client: &Client,
+) -> PartitionOutcome {
+    if let Some(transactional) = client.transactional.as_ref().filter(|_| batch.is_transactional())
+        && let Err(failure) = verification::verify(shard, partition, &mut batch, transactional).await
+    {
+        return PartitionOutcome::Refused(error_map::verification_failure(failure, client.version));
+    }
+    match append::start(shard, partition, records, &batch).await {
+        Ok(appended) => {
+            let log_start = partition.log().borrow().offsets().log_start.get();
+            PartitionOutcome::Appended { appended, log_start }
+        }
+        Err(failure) => {
+            let log_start = partition.log().borrow().offsets().log_start;
+            PartitionOutcome::Refused(error_map::append_failure(&failure).at(log_start))
+        }
+    }
 }
 
 /// Where a batch is appended.
@@ -197,14 +223,20 @@ async fn check(
     index: i32,
     records: Option<Buffer>,
     request: &ProduceFrame,
-    version: i16,
+    context: &RequestContext,
 ) -> Result<Ready, Refusal> {
+    // Kept of the client's name only where it is this one.
+    let (version, may_write_internal) = (context.api_version, context.client_id.is_some());
     let snapshot = shard.snapshot();
     let found = match topic {
         TopicName::Name(name) => snapshot.topic(name).ok_or(ErrorCode::UnknownTopicOrPartition),
         TopicName::Id(id) => snapshot.topic_by_id(TopicId(*id)).ok_or(ErrorCode::UnknownTopicId),
     };
     let topic = found.map_err(Refusal::new)?;
+    if is_internal(&topic.name) && !may_write_internal {
+        let message = format!("Cannot append to internal topic {}", topic.name);
+        return Err(Refusal::with_message(ErrorCode::InvalidTopicException, message));
+    }
     let id = PartitionId { topic_id: topic.id, partition: index };
     let acks_refusal = match request.acks {
         -1..=1 => Ok(()),
@@ -249,12 +281,6 @@ async fn check(
             Progress::More => shard.io().yield_now().await,
         }
     };
-    if batch.is_transactional() {
-        return Err(Refusal::with_message(
-            ErrorCode::InvalidTxnState,
-            "Transactions are not served by this version of the server.".to_owned(),
-        ));
-    }
     records.truncate(batch.len_bytes as usize);
     let Some(codec) = check.recompression() else {
         return Ok(Ready { place, records, batch, reserved: Vec::new(), refusal: None });

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::api::partition_read::{self, Ask, Budget, Found};
 use crate::log::plan::ReadPlan;
+use crate::log::transaction_index::AbortedTransaction;
 use crate::record::offset::{LeaderEpoch, Offset};
 use crate::ring::shared_file::SharedFile;
 use crate::shard::core::Shard;
@@ -15,7 +16,9 @@ use crate::wire::error_code::ErrorCode;
 struct Crossing {
     error: ErrorCode,
     high_watermark: i64,
+    last_stable: i64,
     log_start: i64,
+    aborted: Vec<AbortedTransaction>,
     aborted_is_null: bool,
     records: Option<(CrossingSource, ReadPlan)>,
     diverging: Option<(LeaderEpoch, Offset)>,
@@ -37,7 +40,9 @@ pub async fn read(shard: &Rc<Shard>, core: usize, asks: &[Ask], budget: Budget, 
     };
     let found = |crossing: Crossing| Found {
         high_watermark: crossing.high_watermark,
+        last_stable: crossing.last_stable,
         log_start: crossing.log_start,
+        aborted: crossing.aborted,
         aborted_is_null: crossing.aborted_is_null,
         records: crossing.records.map(|(source, plan)| {
             let source = match source {
@@ -89,7 +94,9 @@ fn cross(found: Found) -> Crossing {
     Crossing {
         error,
         high_watermark: found.high_watermark,
+        last_stable: found.last_stable,
         log_start: found.log_start,
+        aborted: found.aborted,
         aborted_is_null: found.aborted_is_null,
         records,
         diverging: found.diverging,

@@ -9,6 +9,7 @@ use crate::api::reply::Outcome;
 use crate::control::catalog::{Command, NewTopic};
 use crate::control::catalog_error::CatalogError;
 use crate::control::config_rows::ConfigRow;
+use crate::control::internal_topics::InternalTopic;
 use crate::control::placement::PlacementError;
 use crate::control::topic::Topic;
 use crate::control::topic_config;
@@ -140,6 +141,9 @@ fn described(shard: &Shard, topic: &Topic) -> Created {
 /// # Errors
 /// What Metadata says of the topic then.
 pub async fn auto_create(shard: &Rc<Shard>, name: &str) -> Result<(), ErrorCode> {
+    if let Some(topic) = InternalTopic::of(name) {
+        return shard.ensure_internal_topic(topic).await.map_err(|error| refused(error).error);
+    }
     let new_topic = NewTopic {
         name: name.to_owned(),
         topic_id: random_topic_id(shard),

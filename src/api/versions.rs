@@ -2,11 +2,14 @@
 
 use crate::api::context::RequestContext;
 use crate::api::reply::Outcome;
+use crate::shard::transaction_machine::TRANSACTION_VERSION;
 use crate::wire::api_keys::{ApiKey, ServedRange};
 use crate::wire::error_code::ErrorCode;
 use crate::wire::frame;
 use crate::wire::messages::api_versions_request::ApiVersionsRequest;
-use crate::wire::messages::api_versions_response::{ApiVersion, ApiVersionsResponse};
+use crate::wire::messages::api_versions_response::{
+    ApiVersion, ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey,
+};
 use crate::wire::reader::Reader;
 
 /// What is served. A row stands here when its API works, not before: clients that find a row rely on it.
@@ -15,16 +18,36 @@ pub const SERVED: &[ServedRange] = &[
     served(ApiKey::Fetch, 4, 18),
     served(ApiKey::ListOffsets, 1, 11),
     served(ApiKey::Metadata, 0, 13),
+    served(ApiKey::OffsetCommit, 2, 10),
+    served(ApiKey::OffsetFetch, 1, 10),
     served(ApiKey::FindCoordinator, 0, 6),
+    served(ApiKey::JoinGroup, 0, 9),
+    served(ApiKey::Heartbeat, 0, 4),
+    served(ApiKey::LeaveGroup, 0, 5),
+    served(ApiKey::SyncGroup, 0, 5),
+    served(ApiKey::DescribeGroups, 0, 6),
+    served(ApiKey::ListGroups, 0, 5),
     served(ApiKey::ApiVersions, 0, 4),
     served(ApiKey::CreateTopics, 2, 7),
     served(ApiKey::DeleteTopics, 1, 6),
     served(ApiKey::DeleteRecords, 0, 2),
     served(ApiKey::InitProducerId, 0, 5),
     served(ApiKey::OffsetForLeaderEpoch, 2, 4),
+    served(ApiKey::AddPartitionsToTxn, 0, 5),
+    served(ApiKey::AddOffsetsToTxn, 0, 4),
+    served(ApiKey::EndTxn, 0, 5),
+    served(ApiKey::WriteTxnMarkers, 1, 2),
+    served(ApiKey::TxnOffsetCommit, 0, 6),
     served(ApiKey::DescribeConfigs, 1, 4),
     served(ApiKey::DescribeLogDirs, 1, 5),
+    served(ApiKey::DeleteGroups, 0, 3),
+    served(ApiKey::OffsetDelete, 0, 0),
     served(ApiKey::DescribeCluster, 0, 2),
+    served(ApiKey::DescribeProducers, 0, 0),
+    served(ApiKey::DescribeTransactions, 0, 0),
+    served(ApiKey::ListTransactions, 0, 1),
+    served(ApiKey::ConsumerGroupHeartbeat, 0, 1),
+    served(ApiKey::ConsumerGroupDescribe, 0, 1),
 ];
 
 const fn served(key: ApiKey, min: i16, max: i16) -> ServedRange {
@@ -43,11 +66,25 @@ pub fn handle(context: &RequestContext, body: &[u8]) -> Outcome {
         Ok(request) if context.api_version >= 3 && !names_are_valid(&request) => ErrorCode::InvalidRequest,
         Ok(_) => ErrorCode::None,
     };
-    let response = ApiVersionsResponse {
+    let mut response = ApiVersionsResponse {
         error_code: error.code(),
         api_keys: if error == ErrorCode::None { rows() } else { Vec::new() },
         ..ApiVersionsResponse::default()
     };
+    if error == ErrorCode::None && context.api_version >= FEATURES_MIN {
+        // Before version 4 a feature that may be off is not shown as supported, as in Kafka.
+        if context.api_version >= ZERO_FEATURES_MIN {
+            let supported =
+                SupportedFeatureKey { name: TRANSACTION_FEATURE, min_version: 0, max_version: TRANSACTION_VERSION };
+            response.supported_features = vec![supported];
+        }
+        response.finalized_features_epoch = 0;
+        response.finalized_features = vec![FinalizedFeatureKey {
+            name: TRANSACTION_FEATURE,
+            min_version_level: TRANSACTION_VERSION,
+            max_version_level: TRANSACTION_VERSION,
+        }];
+    }
     Outcome::message(context, |out, version| response.encode(out, version))
 }
 
@@ -93,3 +130,8 @@ fn names_are_valid(request: &ApiVersionsRequest<'_>) -> bool {
     };
     valid(request.client_software_name) && valid(request.client_software_version)
 }
+
+/// Kafka's name of what decides how clients take part in transactions.
+const TRANSACTION_FEATURE: &str = "transaction.version";
+const FEATURES_MIN: i16 = 3;
+const ZERO_FEATURES_MIN: i16 = 4;

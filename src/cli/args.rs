@@ -10,9 +10,11 @@ use super::byte_size;
 use super::consume_args::ConsumeArgs;
 use super::cores::CoresWanted;
 use super::dump_args::DumpArgs;
+use super::group_args::GroupArgs;
 use super::hdfs_args::HdfsArgs;
 use super::produce_args::ProduceArgs;
 use super::tier_args::TierArgs;
+use super::txn_args::TxnArgs;
 use crate::record::compression::Compression;
 use crate::ring::ring_mask::RingMask;
 use crate::tier::tier_url::TierUrl;
@@ -33,6 +35,10 @@ pub enum Command {
     Serve(ServeArgs),
     /// Make, list, describe and delete topics of a running server.
     Topic(TopicArgs),
+    /// List, describe and delete consumer groups, and move their offsets.
+    Group(GroupArgs),
+    /// List and describe transactions, and abort one that hangs.
+    Txn(TxnArgs),
     /// Write lines to a topic of a running server.
     Produce(ProduceArgs),
     /// Read a topic of a running server, or check it.

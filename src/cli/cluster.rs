@@ -117,6 +117,11 @@ impl Cluster {
         self.brokers.len()
     }
 
+    /// Their ids.
+    pub fn broker_ids(&self) -> Vec<i32> {
+        self.brokers.keys().copied().collect()
+    }
+
     /// Where a broker listens, as the last Metadata has it.
     pub fn broker_address(&self, broker_id: i32) -> Option<&Address> {
         self.brokers.get(&broker_id)

@@ -11,8 +11,8 @@ use super::dump_sink::FileDump;
 use super::dump_text::{self, Checkpoint};
 use super::{dump_catalog, dump_index, dump_producers, dump_segment};
 use crate::log::layout::{
-    HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT, LOG_START_CHECKPOINT, PARTITION_METADATA, PartitionFile,
-    RECOVERY_POINT_CHECKPOINT,
+    CLEANED_SUFFIX, CLEANER_CHECKPOINT, DELETED_SUFFIX, HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT, PARTITION_METADATA, PartitionFile, RECOVERY_POINT_CHECKPOINT, SWAP_SUFFIX,
 };
 use crate::record::offset::Offset;
 
@@ -62,17 +62,23 @@ enum Kind {
 impl Kind {
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
-        // On its way to be removed, and still what it was.
-        let name = name.strip_suffix(".deleted").unwrap_or(name);
+        // On its way in or out, and still what it was.
+        let name = [DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX]
+            .iter()
+            .find_map(|suffix| name.strip_suffix(suffix))
+            .unwrap_or(name);
         match name {
             LEADER_EPOCH_CHECKPOINT => return Some(Self::Checkpoint(Checkpoint::LeaderEpochs)),
-            RECOVERY_POINT_CHECKPOINT | LOG_START_CHECKPOINT | HIGH_WATERMARK_CHECKPOINT => {
+            RECOVERY_POINT_CHECKPOINT | LOG_START_CHECKPOINT | HIGH_WATERMARK_CHECKPOINT | CLEANER_CHECKPOINT => {
                 return Some(Self::Checkpoint(Checkpoint::Offsets));
             }
             PARTITION_METADATA => return Some(Self::PartitionMetadata),
             META_PROPERTIES => return Some(Self::Properties),
             CATALOG => return Some(Self::Catalog),
-            _ if name.starts_with(RECOVERY_POINT_CHECKPOINT) || name.starts_with(LOG_START_CHECKPOINT) => {
+            _ if [RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, CLEANER_CHECKPOINT]
+                .iter()
+                .any(|kind| name.starts_with(kind)) =>
+            {
                 let core = name.rsplit_once(".core-")?.1;
                 return core.parse::<u16>().is_ok().then_some(Self::Checkpoint(Checkpoint::Core));
             }
@@ -86,6 +92,7 @@ impl Kind {
             PartitionFile::ProducerSnapshot(_) => Some(Self::Snapshot),
             PartitionFile::LeaderEpochs
             | PartitionFile::Metadata
+            | PartitionFile::Swap(_)
             | PartitionFile::RemoteSegments
             | PartitionFile::Leftover
             | PartitionFile::Unknown => None,

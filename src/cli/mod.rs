@@ -1,7 +1,7 @@
 //! The command line: flags to options, and what each command does.
 //!
 //! `args` names every flag; `command` runs what was asked. `serve` resolves the server's options and prints them; `topics`,
-//! `produce`, `consume` and `bench_*` are clients that talk to a server (this one or Apache Kafka) through `connection` and
+//! `groups`, `txns`, `produce`, `consume` and `bench_*` are clients that talk to a server (this one or Apache Kafka) through `connection` and
 //! `cluster`; `dump` reads files of a data directory. Here ordinary sockets, files and threads are used: a command is its own process and no core waits for it.
 
 pub mod address;
@@ -33,6 +33,9 @@ pub mod dump_sink;
 pub mod dump_text;
 pub mod fetch_answer;
 pub mod fetch_loop;
+pub mod group_admin;
+pub mod group_args;
+pub mod groups;
 pub mod hdfs_args;
 pub mod interrupt;
 pub mod offset_place;
@@ -53,3 +56,6 @@ pub mod tier_args;
 pub mod tier_verify;
 pub mod topic_admin;
 pub mod topics;
+pub mod txn_admin;
+pub mod txn_args;
+pub mod txns;

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::control::broker_config_table::{BROKER_CONFIGS, FLAGS, broker_config_key};
 use crate::control::config_rows::{ConfigRow, ConfigSource, ConfigSynonym};
-use crate::control::config_value::{self, ConfigError, boolean, integer};
+use crate::control::config_value::{self, ConfigError, boolean, double, integer};
 use crate::control::topic_config_table::TopicConfigKey;
 
 /// What was set when the server was started. Values are checked when they are set.
@@ -129,6 +129,42 @@ impl BrokerConfig {
     #[must_use]
     pub fn log_initial_task_delay_ms(&self) -> u64 {
         u64::try_from(self.integer("log.initial.task.delay.ms")).unwrap_or(u64::MAX)
+    }
+
+    /// `log.cleaner.enable`.
+    #[must_use]
+    pub fn log_cleaner_enable(&self) -> bool {
+        self.flag("log.cleaner.enable")
+    }
+
+    /// `log.cleaner.backoff.ms`.
+    #[must_use]
+    pub fn log_cleaner_backoff_ms(&self) -> u64 {
+        u64::try_from(self.integer("log.cleaner.backoff.ms")).unwrap_or(0)
+    }
+
+    /// `log.cleaner.dedupe.buffer.size`, of the machine.
+    #[must_use]
+    pub fn log_cleaner_dedupe_buffer_size(&self) -> u64 {
+        u64::try_from(self.integer("log.cleaner.dedupe.buffer.size")).unwrap_or(0)
+    }
+
+    /// `log.cleaner.io.buffer.load.factor`.
+    #[must_use]
+    pub fn log_cleaner_io_buffer_load_factor(&self) -> f64 {
+        self.double("log.cleaner.io.buffer.load.factor")
+    }
+
+    /// `log.cleaner.io.buffer.size`, of the machine.
+    #[must_use]
+    pub fn log_cleaner_io_buffer_size(&self) -> u32 {
+        self.count32("log.cleaner.io.buffer.size")
+    }
+
+    /// `log.cleaner.io.max.bytes.per.second`, of the machine.
+    #[must_use]
+    pub fn log_cleaner_io_max_bytes_per_second(&self) -> f64 {
+        self.double("log.cleaner.io.max.bytes.per.second")
     }
 
     /// `socket.request.max.bytes`.
@@ -274,12 +310,16 @@ impl BrokerConfig {
         self.set.get(name).map(String::as_str).or_else(|| default_of(name))
     }
 
-    fn integer(&self, name: &str) -> i64 {
+    pub(super) fn integer(&self, name: &str) -> i64 {
         self.text(name).and_then(integer).unwrap_or(0)
     }
 
-    fn count32(&self, name: &str) -> u32 {
+    pub(super) fn count32(&self, name: &str) -> u32 {
         u32::try_from(self.integer(name)).unwrap_or(0)
+    }
+
+    fn double(&self, name: &str) -> f64 {
+        self.text(name).and_then(double).unwrap_or(0.0)
     }
 
     fn flag(&self, name: &str) -> bool {

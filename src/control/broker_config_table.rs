@@ -48,6 +48,10 @@ const SOCKETS: Option<&str> = Some("the kernel sizes socket buffers by itself");
 const PURGATORY: Option<&str> = Some("waiting requests are dropped at once when they are answered");
 const NO_CONTROLLER: Option<&str> = Some("there is no separate controller");
 const CHECKPOINTS: Option<&str> = Some("checkpoints are written when what they hold is durable");
+const NO_GROUP_CONFIGS: Option<&str> = Some("groups have no settings of their own that it would bound");
+const LINGER: Option<&str> = Some("what comes in during one turn of a core is appended together, at once");
+const LOADING: Option<&str> = Some("coordinators read their partitions in slices of 1 MiB");
+const UNCOMPRESSED: Option<&str> = Some("records of coordinators are not compressed");
 const TIER_CACHES: Option<&str> = Some("indexes of the tier are read where they lie, and kept in the page cache");
 const TIER_METADATA: Option<&str> = Some("what is known of remote segments lies beside each partition, not in a topic");
 const JMX: Option<&str> = Some("metrics are not JMX's");
@@ -95,13 +99,28 @@ pub const BROKER_CONFIGS: &[BrokerConfigKey] = &[
     works("delete.topic.enable", Boolean, Some("true"), Valid::Any, "Whether clients may delete topics."),
     works("fetch.max.bytes", Int, Some("57671680"), Valid::AtLeast(1024), "The most bytes of one fetch."),
     idle("fetch.purgatory.purge.interval.requests", Int, Some("1000"), PURGATORY),
+    idle("group.consumer.max.heartbeat.interval.ms", Int, Some("15000"), NO_GROUP_CONFIGS),
+    idle("group.consumer.max.session.timeout.ms", Int, Some("60000"), NO_GROUP_CONFIGS),
+    idle("group.consumer.min.heartbeat.interval.ms", Int, Some("5000"), NO_GROUP_CONFIGS),
+    idle("group.consumer.min.session.timeout.ms", Int, Some("45000"), NO_GROUP_CONFIGS),
+    idle("group.coordinator.append.linger.ms", Int, Some("-1"), LINGER),
+    idle("group.coordinator.threads", Int, Some("4"), THREADS),
+    works("group.consumer.heartbeat.interval.ms", Int, Some("5000"), POSITIVE, "How often members of a group of the consumer protocol report."),
+    works("group.consumer.max.size", Int, INT_MAX, POSITIVE, "The most members of a group of the consumer protocol."),
+    works("group.consumer.session.timeout.ms", Int, Some("45000"), POSITIVE, "How long a member of a group of the consumer protocol may be silent."),
+    works("group.initial.rebalance.delay.ms", Int, Some("3000"), NOT_NEGATIVE, "How long an empty group waits for more members before its first rebalance."),
+    works("group.max.session.timeout.ms", Int, Some("1800000"), NOT_NEGATIVE, "The longest session timeout that a member may ask for."),
+    works("group.max.size", Int, INT_MAX, POSITIVE, "The most members of a group."),
+    works("group.min.session.timeout.ms", Int, Some("6000"), NOT_NEGATIVE, "The shortest session timeout that a member may ask for."),
     idle("leader.imbalance.check.interval.seconds", Long, Some("300"), ONE_REPLICA),
-    idle("log.cleaner.backoff.ms", Long, Some("15000"), CLEANER),
-    idle("log.cleaner.dedupe.buffer.size", Long, Some("134217728"), CLEANER),
+    works("log.cleaner.backoff.ms", Long, Some("15000"), NOT_NEGATIVE, "How often logs are looked at for compaction."),
+    works("log.cleaner.dedupe.buffer.size", Long, Some("134217728"), Valid::Any, "The most memory of the machine for the keys of logs that are compacted."),
     works("log.cleaner.delete.retention.ms", Long, Some("86400000"), NOT_NEGATIVE, "How long compaction keeps a tombstone."),
-    idle("log.cleaner.enable", Boolean, Some("true"), CLEANER),
-    idle("log.cleaner.io.buffer.load.factor", Double, Some("0.9"), CLEANER),
-    idle("log.cleaner.io.buffer.size", Int, Some("524288"), CLEANER),
+    works("log.cleaner.enable", Boolean, Some("true"), Valid::Any, "Whether logs are compacted."),
+    works("log.cleaner.io.buffer.load.factor", Double, Some("0.9"), Valid::Any, "How full the memory for keys may get."),
+    works("log.cleaner.io.buffer.size", Int, Some("524288"), NOT_NEGATIVE, "Bytes of the machine that compaction reads and writes at once."),
+    works("log.cleaner.io.max.bytes.per.second", Double, Some("1.7976931348623157E308"), Valid::Any,
+        "The most bytes a second of the machine that compaction reads and writes."),
     works("log.cleaner.max.compaction.lag.ms", Long, LONG_MAX, POSITIVE, "The age at which a record is compacted at the latest."),
     works("log.cleaner.min.cleanable.ratio", Double, Some("0.5"), Valid::Between(0, 1),
         "The share of a log that is not compacted yet at which compaction begins."),
@@ -200,9 +219,23 @@ pub const BROKER_CONFIGS: &[BrokerConfigKey] = &[
     idle("request.timeout.ms", Int, Some("30000"), NO_CONTROLLER),
     idle("share.coordinator.state.topic.min.isr", Short, Some("2"), ONE_REPLICA),
     idle("share.coordinator.state.topic.replication.factor", Short, Some("3"), ONE_REPLICA),
+    works("offset.metadata.max.bytes", Int, Some("4096"), NOT_NEGATIVE, "The longest text that a client may store with a committed offset."),
+    idle("offsets.commit.timeout.ms", Int, Some("5000"), ONE_REPLICA),
+    idle("offsets.load.buffer.size", Int, Some("5242880"), LOADING),
+    works("offsets.retention.check.interval.ms", Long, Some("600000"), POSITIVE, "How often committed offsets are looked at for expiry."),
+    works("offsets.retention.minutes", Int, Some("10080"), POSITIVE, "How long committed offsets stay after their group has become empty."),
+    idle("offsets.topic.compression.codec", Int, Some("0"), UNCOMPRESSED),
+    works("offsets.topic.num.partitions", Int, Some("50"), POSITIVE, "Partitions that __consumer_offsets is made with."),
     idle("offsets.topic.replication.factor", Short, Some("3"), ONE_REPLICA),
+    works("offsets.topic.segment.bytes", Int, Some("104857600"), Valid::AtLeast(1_048_576), "The segment.bytes that __consumer_offsets is made with."),
+    works("transaction.abort.timed.out.transaction.cleanup.interval.ms", Int, Some("10000"), POSITIVE, "How often open transactions are looked at for their time-outs."),
+    works("transaction.max.timeout.ms", Int, Some("900000"), POSITIVE, "The longest time-out that a transaction may have."),
+    works("transaction.remove.expired.transaction.cleanup.interval.ms", Int, Some("3600000"), POSITIVE, "How often transactional ids are looked at for expiry."),
     idle("transaction.state.log.min.isr", Int, Some("2"), ONE_REPLICA),
+    works("transaction.state.log.num.partitions", Int, Some("50"), POSITIVE, "Partitions that __transaction_state is made with."),
     idle("transaction.state.log.replication.factor", Short, Some("3"), ONE_REPLICA),
+    works("transaction.state.log.segment.bytes", Int, Some("104857600"), Valid::AtLeast(1_048_576), "The segment.bytes that __transaction_state is made with."),
+    works("transactional.id.expiration.ms", Int, Some("604800000"), POSITIVE, "How long a transactional id that is not used is known."),
     idle("socket.listen.backlog.size", Int, Some("50"), Some("the backlog is the kernel's largest, net.core.somaxconn")),
     idle("socket.receive.buffer.bytes", Int, Some("102400"), SOCKETS),
     works("socket.request.max.bytes", Int, Some("104857600"), POSITIVE, "The largest request."),

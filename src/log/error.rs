@@ -29,6 +29,28 @@ pub enum AppendError {
         /// Latest epoch known.
         current: i16,
     },
+    /// A batch outside transactions while its producer has one open here: INVALID_TXN_STATE (48).
+    #[error("producer {producer_id}: expected a transactional batch, for a transaction is open")]
+    InTransaction {
+        /// Who wrote it.
+        producer_id: ProducerId,
+    },
+    /// The transaction has ended since the coordinator was asked for it: INVALID_TXN_STATE (48).
+    #[error("producer {producer_id}: the batch is not part of an ongoing transaction")]
+    NotInTransaction {
+        /// Who wrote it.
+        producer_id: ProducerId,
+    },
+    /// A marker of a coordinator that another one has followed: TRANSACTION_COORDINATOR_FENCED (52).
+    #[error("producer {producer_id}: coordinator epoch {epoch}, the partition knows {current}")]
+    CoordinatorFenced {
+        /// Whose transaction it would end.
+        producer_id: ProducerId,
+        /// Epoch of the coordinator.
+        epoch: i32,
+        /// Latest epoch known.
+        current: i32,
+    },
     /// A failed append is being cut off; try again after [`truncated`](super::partition_log::PartitionLog::truncated).
     #[error("the log is being truncated")]
     Truncating,

@@ -22,6 +22,8 @@ pub enum PartitionFile {
     LeaderEpochs,
     /// Topic id.
     Metadata,
+    /// A file of a compacted segment that is to be swapped in (`.swap`).
+    Swap(SegmentId),
     /// What is known of the segments in the tier.
     RemoteSegments,
     /// A file on its way to be removed (`.deleted`) or that was never finished (`.tmp`, `.cleaned`).
@@ -52,9 +54,10 @@ impl PartitionFile {
             (Some(base), "timeindex") => Self::TimeIndex(SegmentId(base)),
             (Some(base), "txnindex") => Self::TransactionIndex(SegmentId(base)),
             (Some(base), "snapshot") => Self::ProducerSnapshot(base),
-            (Some(_), extension) if extension.ends_with(".deleted") || extension.ends_with(".cleaned") => {
+            (Some(_), extension) if extension.ends_with(DELETED_SUFFIX) || extension.ends_with(CLEANED_SUFFIX) => {
                 Self::Leftover
             }
+            (Some(base), extension) if extension.ends_with(SWAP_SUFFIX) => Self::Swap(SegmentId(base)),
             _ if name == "leader-epoch-checkpoint.tmp" || name == "partition.metadata.tmp" => Self::Leftover,
             _ if name == "remote-segments.tmp" => Self::Leftover,
             _ => Self::Unknown,
@@ -148,9 +151,21 @@ pub fn segment_file_names(segment: SegmentId) -> [String; 5] {
     ["index", "timeindex", "txnindex", "snapshot", "log"].map(|extension| format!("{:020}.{extension}", segment.0.0))
 }
 
+/// Names of the files of a segment that a compaction writes anew, the log last.
+pub fn replaced_file_names(segment: SegmentId, has_aborted: bool) -> Vec<String> {
+    let extensions = ["index", "timeindex", "txnindex", "log"].into_iter();
+    let written = extensions.filter(|extension| has_aborted || *extension != "txnindex");
+    written.map(|extension| format!("{:020}.{extension}", segment.0.0)).collect()
+}
+
 /// The time index of a segment.
 pub fn time_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
     file_path(folder, segment, "timeindex")
+}
+
+/// The aborted transactions of a segment.
+pub fn transaction_index_path(folder: &Path, segment: SegmentId) -> PathBuf {
+    file_path(folder, segment, "txnindex")
 }
 
 fn file_path(folder: &Path, segment: SegmentId, extension: &str) -> PathBuf {
@@ -172,6 +187,12 @@ pub const HIGH_WATERMARK_CHECKPOINT: &str = "replication-offset-checkpoint";
 
 /// Behind the name of a file that is to be removed after `file.delete.delay.ms`.
 pub const DELETED_SUFFIX: &str = ".deleted";
+/// Behind the name of a file that a compaction is writing.
+pub const CLEANED_SUFFIX: &str = ".cleaned";
+/// Behind the name of a file that a compaction has written, and that takes the place of others.
+pub const SWAP_SUFFIX: &str = ".swap";
+/// Kafka's name of the file of where compaction has come to in a data directory.
+pub const CLEANER_CHECKPOINT: &str = "cleaner-offset-checkpoint";
 
 const OFFSET_DIGITS: usize = 20;
 /// A random UUID without its dashes.
@@ -222,6 +243,8 @@ mod tests {
             ("00000000000000001234.txnindex", PartitionFile::TransactionIndex(id)),
             ("00000000000000001234.snapshot", PartitionFile::ProducerSnapshot(Offset(1234))),
             ("00000000000000001234.log.deleted", PartitionFile::Leftover),
+            ("00000000000000001234.log.cleaned", PartitionFile::Leftover),
+            ("00000000000000001234.timeindex.swap", PartitionFile::Swap(id)),
             ("leader-epoch-checkpoint", PartitionFile::LeaderEpochs),
             ("leader-epoch-checkpoint.tmp", PartitionFile::Leftover),
             ("partition.metadata", PartitionFile::Metadata),

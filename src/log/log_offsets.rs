@@ -13,7 +13,7 @@ pub struct LogOffsets {
     pub local_log_start: Offset,
     /// Consumers read below it.
     pub high_watermark: Offset,
-    /// Consumers with read_committed read below it. Equals the high watermark until there are transactions.
+    /// Consumers with read_committed read below it: no transaction that began earlier is open.
     pub last_stable: Offset,
     /// All below is on stable storage.
     pub durable: Offset,
@@ -31,7 +31,8 @@ impl LogOffsets {
     pub(in crate::log) fn set(&mut self, to: Self) {
         assert!(to.log_start <= to.local_log_start, "{to:?}");
         assert!(to.local_log_start <= to.high_watermark, "{to:?}");
-        assert!(to.last_stable <= to.high_watermark, "{to:?}");
+        assert!(to.log_start <= to.last_stable && to.last_stable <= to.high_watermark, "{to:?}");
+        assert!(to.last_stable >= self.last_stable, "the last stable offset went back: {self:?} -> {to:?}");
         assert!(to.high_watermark <= to.written, "{to:?}");
         assert!(to.durable <= to.written, "{to:?}");
         assert!(to.written <= to.log_end, "{to:?}");

@@ -12,6 +12,7 @@ use crate::log::producer_snapshots::{ProducerSnapshots, SnapshotWrite};
 use crate::log::producer_state::{ProducerStates, ProducerUndo, Sequence};
 use crate::log::recovery::RecoveredLog;
 use crate::log::segment::{Incoming, Segment, SegmentLimits, SegmentTimes};
+use crate::log::transactions::Transactions;
 use crate::record::check::CheckedBatch;
 use crate::record::offset::{LeaderEpoch, Offset, TimestampMs};
 
@@ -26,7 +27,8 @@ pub struct PartitionLog {
     pub(in crate::log) segments: Vec<Segment>,
     pub(in crate::log) epochs: LeaderEpochs,
     pub(in crate::log) epochs_changed: bool,
-    producers: ProducerStates,
+    pub(in crate::log) producers: ProducerStates,
+    pub(in crate::log) transactions: Transactions,
     snapshots: ProducerSnapshots,
     /// Plans that are neither committed nor failed, or wait for an earlier one; by id.
     in_flight: VecDeque<InFlight>,
@@ -37,6 +39,8 @@ pub struct PartitionLog {
     pub(in crate::log) written_at: Place,
     /// Where the high watermark lies.
     pub(in crate::log) high_watermark_at: Place,
+    /// Where the last stable offset lies.
+    pub(in crate::log) last_stable_at: Place,
     /// Ends of written batches above what is durable.
     not_durable: VecDeque<(Offset, Place, TimestampMs)>,
     /// Where the newest written batches begin, oldest first.
@@ -46,11 +50,13 @@ pub struct PartitionLog {
     /// All entries of the segments below are in their index files.
     index_written_below: SegmentId,
     /// And on stable storage.
-    index_completed_below: SegmentId,
+    pub(in crate::log) index_completed_below: SegmentId,
     /// Largest timestamp below the high watermark of the segment that has the high watermark.
     pub(in crate::log) readable_max_timestamp: Option<(TimestampMs, Offset)>,
     /// Each segment's jitter comes from it and the segment's base offset.
     roll_seed: u64,
+    /// How often segments were replaced by others.
+    pub(in crate::log) replacements: u64,
 }
 
 /// The configs that a log looks at, by their Kafka names.
@@ -145,7 +151,7 @@ impl PartitionLog {
         let readable_max_timestamp = segments.last().and_then(Segment::max_timestamp);
         let mut checked = offsets;
         checked.set(offsets);
-        Self {
+        let mut log = Self {
             config,
             leader_epoch,
             offsets: checked,
@@ -153,6 +159,7 @@ impl PartitionLog {
             epochs,
             epochs_changed: epochs_unwritten,
             producers: producers.states,
+            transactions: Transactions::opened(producers.open_transactions),
             snapshots: ProducerSnapshots::opened(producers.snapshots, producers.replayed_bytes),
             in_flight: VecDeque::new(),
             next_plan_id: 0,
@@ -160,6 +167,7 @@ impl PartitionLog {
             truncating: false,
             written_at: at,
             high_watermark_at: at,
+            last_stable_at: at,
             not_durable: VecDeque::new(),
             newest: VecDeque::new(),
             hints: VecDeque::new(),
@@ -167,7 +175,11 @@ impl PartitionLog {
             index_completed_below: at.segment,
             readable_max_timestamp,
             roll_seed: 0,
-        }
+            replacements: 0,
+        };
+        log.offsets.last_stable = log.offsets.log_start;
+        log.move_last_stable();
+        log
     }
 
     /// Takes the random number that the jitter of its segments comes from (`segment.jitter.ms`).
@@ -270,6 +282,9 @@ impl PartitionLog {
         self.snapshots.appended(batch.len_bytes);
         let active = self.active();
         let ends_at = Place { segment, position_bytes: active.size_bytes() };
+        if let Some(undo) = &producer {
+            self.note_transaction(undo, base_offset, Place { segment, position_bytes });
+        }
 
         let id = self.next_plan_id;
         self.next_plan_id += 1;
@@ -359,12 +374,16 @@ impl PartitionLog {
                 break;
             };
             if let Some(undo) = flight.producer {
+                if let Some(change) = undo.change {
+                    self.transactions.take_back(change, flight.base_offset);
+                }
                 self.producers.take_back(undo);
             }
             while self.active().id() > flight.begins_at.segment {
                 remove.extend(self.segments.pop().map(|segment| segment.id()));
             }
             self.active_mut().take_back_from(flight.begins_at.position_bytes, flight.times_before);
+            self.active_mut().transaction_index_mut().cut(flight.base_offset);
         }
         assert_eq!(self.active().id(), cut.segment, "the cut is in the active segment");
         assert!(end >= self.offsets.written, "a written batch is never cut");
@@ -429,7 +448,8 @@ impl PartitionLog {
         };
         assert!(durable > self.offsets.durable, "durable goes back");
         self.high_watermark_at = at;
-        self.offsets.set(LogOffsets { durable, high_watermark: durable, last_stable: durable, ..self.offsets });
+        self.offsets.set(LogOffsets { durable, high_watermark: durable, ..self.offsets });
+        self.move_last_stable();
         true
     }
 
@@ -466,6 +486,10 @@ impl PartitionLog {
             let time_entries = segment.time_index_mut().take_writes(written_bytes, all_times);
             // Where all of a sealed segment is written, nothing can come back to it.
             let completes = sealed && all_written;
+            if let Some((position_bytes, bytes)) = segment.transaction_index_mut().take_writes(self.offsets.written) {
+                let kind = IndexKind::Transaction;
+                writes.push(IndexWrite { segment: id, kind, position_bytes, bytes, completes: false });
+            }
             for (kind, entries) in [(IndexKind::Time, time_entries), (IndexKind::Offset, offset_entries)] {
                 if entries.is_some() || completes {
                     let (position_bytes, bytes) = entries.unwrap_or_default();
@@ -475,6 +499,7 @@ impl PartitionLog {
             if completes {
                 segment.index_mut().seal();
                 segment.time_index_mut().seal();
+                segment.transaction_index_mut().seal();
                 self.index_written_below = SegmentId(id.0.plus(1));
             }
         }
@@ -549,7 +574,8 @@ impl PartitionLog {
     pub fn recovery_point_max(&self) -> Option<Offset> {
         let first = self.segments.partition_point(|segment| segment.id() < self.index_completed_below);
         let incomplete = self.segments.get(first)?;
-        (incomplete.id() != self.active().id()).then(|| incomplete.base_offset())
+        let incomplete = (incomplete.id() != self.active().id()).then(|| incomplete.base_offset());
+        incomplete.into_iter().chain(self.transaction_index_unsynced()).min()
     }
 
     /// True where `leader-epoch-checkpoint` is to be written.
@@ -581,7 +607,7 @@ impl PartitionLog {
         self.segments.last().expect("a log has an active segment")
     }
 
-    fn active_mut(&mut self) -> &mut Segment {
+    pub(in crate::log) fn active_mut(&mut self) -> &mut Segment {
         self.segments.last_mut().expect("a log has an active segment")
     }
 }

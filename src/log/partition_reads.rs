@@ -30,7 +30,8 @@ impl PartitionLog {
     /// Largest timestamp that a reader may see, and the last offset of the first batch that has it (ListOffsets -3).
     /// `None` where no record has a timestamp.
     pub fn max_timestamp(&self, bound: ReadBound) -> Option<(TimestampMs, Offset)> {
-        let (end, _) = self.bound(bound);
+        // As Kafka: of all that is below the high watermark. One that is not stable is not found afterwards.
+        let (end, _) = self.bound(if bound == ReadBound::LastStable { ReadBound::HighWatermark } else { bound });
         let visible = self.segments.iter().take_while(|segment| segment.base_offset() < end);
         let known = visible.filter_map(|segment| match bound {
             ReadBound::Written => segment.max_timestamp(),
@@ -153,8 +154,8 @@ impl PartitionLog {
 
     pub(in crate::log) fn bound(&self, bound: ReadBound) -> (Offset, Place) {
         match bound {
-            // Without transactions the last stable offset is the high watermark.
-            ReadBound::HighWatermark | ReadBound::LastStable => (self.offsets.high_watermark, self.high_watermark_at),
+            ReadBound::HighWatermark => (self.offsets.high_watermark, self.high_watermark_at),
+            ReadBound::LastStable => (self.offsets.last_stable, self.last_stable_at),
             ReadBound::Written => (self.offsets.written, self.written_at),
         }
     }

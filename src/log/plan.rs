@@ -132,6 +132,9 @@ pub enum IndexKind {
     Offset,
     /// `.timeindex`
     Time,
+    /// `.txnindex`: synced after each write, then
+    /// [`transaction_index_synced`](super::partition_log::PartitionLog::transaction_index_synced).
+    Transaction,
 }
 
 /// Entries of an index, to be written in the order in which they were handed out. Indexes are derived: no need to sync

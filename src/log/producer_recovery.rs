@@ -10,16 +10,20 @@ use std::path::Path;
 use crate::log::error::RecoveryError;
 use crate::log::layout::{offset_index_path, producer_snapshot_path, segment_path};
 use crate::log::offset_index::{INDEX_ENTRY_BYTES, IndexEntry};
+use crate::log::partition_log::Place;
 use crate::log::plan::SegmentId;
 use crate::log::producer_snapshot::{EMPTY_BYTES, SNAPSHOT_BYTES_MAX, parse};
 use crate::log::producer_snapshots::stale;
-use crate::log::producer_state::ProducerStates;
+use crate::log::producer_state::{ProducerState, ProducerStates};
 use crate::log::recovery::RecoveryOptions;
 use crate::log::segment::Segment;
 use crate::log::segment_files::{at_path, remove_producer_snapshot, sync_producer_snapshot};
+use crate::log::transaction_index::AbortedTransaction;
+use crate::log::transactions::Transactions;
 use crate::record::batch::{BatchHeader, HEADER_BYTES, parse_header};
 use crate::record::check::CheckedBatch;
-use crate::record::offset::Offset;
+use crate::record::control::EndMarker;
+use crate::record::offset::{Offset, ProducerId};
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{File, Io, OpenHow, read_file};
 
@@ -34,6 +38,10 @@ pub struct RecoveredProducers {
     pub replayed_bytes: u64,
     /// Snapshots that were torn or damaged, and are removed.
     pub snapshots_refused: u32,
+    /// Transactions that are open, with the places where they begin.
+    pub(in crate::log) open_transactions: Vec<(Offset, ProducerId, Place)>,
+    /// Those whose abort markers were replayed, by marker.
+    pub(in crate::log) aborted: Vec<AbortedTransaction>,
 }
 
 /// A log whose segments are right, and whose producers are still to be found.
@@ -43,6 +51,8 @@ pub(in crate::log) struct ProducerRecovery<'a> {
     pub(in crate::log) options: &'a RecoveryOptions,
     pub(in crate::log) segments: &'a [Segment],
     pub(in crate::log) log_end: Offset,
+    /// What markers from here on have ended is to be said too: a later snapshot does not tell.
+    pub(in crate::log) markers_from: Option<Offset>,
 }
 
 impl ProducerRecovery<'_> {
@@ -61,7 +71,9 @@ impl ProducerRecovery<'_> {
         }
         let mut producers = RecoveredProducers::default();
         let mut from = first;
-        while let Some((offset, len_bytes)) = found.last().copied() {
+        let mut usable =
+            found.partition_point(|(offset, _)| self.markers_from.is_none_or(|markers| *offset <= markers));
+        while let Some((offset, len_bytes)) = usable.checked_sub(1).and_then(|at| found.get(at)).copied() {
             if let Some(states) = self.load(offset, len_bytes).await? {
                 producers.states = states;
                 from = offset;
@@ -69,7 +81,8 @@ impl ProducerRecovery<'_> {
             }
             remove_producer_snapshot(self.io, self.folder, offset).await?;
             producers.snapshots_refused += 1;
-            found.pop();
+            usable -= 1;
+            found.remove(usable);
         }
         producers.snapshots = found.iter().map(|(offset, _)| *offset).collect();
         let is_segment = |id: SegmentId| self.segments.binary_search_by_key(&id, Segment::id).is_ok();
@@ -82,11 +95,19 @@ impl ProducerRecovery<'_> {
             remove_producer_snapshot(self.io, self.folder, offset).await?;
             producers.snapshots.retain(|kept| *kept != offset);
         }
+        let mut transactions = Transactions::opened(self.open_in(&producers.states).await?);
         for (at, segment) in self.segments.iter().enumerate() {
             let end = self.segments.get(at + 1).map_or(self.log_end, Segment::base_offset);
             if end > from && segment.size_bytes() > 0 {
-                producers.replayed_bytes += self.replay(segment, from, &mut producers.states).await?;
+                producers.replayed_bytes += self.replay(segment, from, &mut producers, &mut transactions).await?;
             }
+        }
+        producers.open_transactions = transactions.into_open();
+        if let Some((offset, len_bytes)) = found.last().filter(|_| usable == 0).copied()
+            && let Some(later) = self.load(offset, len_bytes).await?
+        {
+            // Those that wrote to deleted segments alone: no batch here tells of them.
+            producers.states.add_unknown(later);
         }
         let has_removed = producers.snapshots.len() < found_count;
         Ok((producers, has_removed))
@@ -108,7 +129,13 @@ impl ProducerRecovery<'_> {
     }
 
     /// Takes in the batches of a segment from `from` on; says how many bytes were walked over.
-    async fn replay(&self, segment: &Segment, from: Offset, states: &mut ProducerStates) -> Result<u64, RecoveryError> {
+    async fn replay(
+        &self,
+        segment: &Segment,
+        from: Offset,
+        producers: &mut RecoveredProducers,
+        transactions: &mut Transactions,
+    ) -> Result<u64, RecoveryError> {
         let path = segment_path(self.folder, segment.id());
         let log = self.io.open(&path, OpenHow::Read).await.map_err(at_path(&path))?;
         let start_bytes =
@@ -126,7 +153,19 @@ impl ProducerRecovery<'_> {
                     return Err(self.damaged(&path, at_bytes));
                 };
                 if header.base_offset >= from {
-                    states.reserve(&CheckedBatch::from_header(&header), header.base_offset, header.max_timestamp);
+                    let mut batch = CheckedBatch::from_header(&header);
+                    if header.attributes.is_control() && u64::from(header.len_bytes) <= HEAD_BYTES {
+                        let whole = self.read(&log, &path, at_bytes, u64::from(header.len_bytes)).await?;
+                        batch.marker = EndMarker::parse(&header, &whole);
+                    }
+                    let reserved = producers.states.reserve(&batch, header.base_offset, header.max_timestamp);
+                    if let Some(undo) = reserved
+                        && let Some(change) = undo.change
+                    {
+                        let at = Place { segment: segment.id(), position_bytes: at_bytes };
+                        producers.aborted.extend(transactions.apply(undo.producer_id, change, header.base_offset, at));
+                        transactions.passed(self.log_end);
+                    }
                 }
                 at += header.len_bytes as usize;
                 // Of large batches the headers alone are read.
@@ -139,6 +178,47 @@ impl ProducerRecovery<'_> {
             self.io.yield_now().await;
         }
         Ok(size_bytes - start_bytes)
+    }
+
+    /// The transactions that a snapshot says are open, with the places where their first batches begin.
+    async fn open_in(&self, states: &ProducerStates) -> Result<Vec<(Offset, ProducerId, Place)>, RecoveryError> {
+        let mut open = Vec::new();
+        let with_one = |(id, state): (ProducerId, &ProducerState)| {
+            state.has_transaction().then_some((state.transaction_first_offset, id))
+        };
+        for (offset, producer_id) in states.iter().filter_map(with_one).collect::<Vec<_>>() {
+            open.push((offset, producer_id, self.place_of(offset).await?));
+        }
+        Ok(open)
+    }
+
+    /// Where the first batch at or after `offset` begins.
+    async fn place_of(&self, offset: Offset) -> Result<Place, RecoveryError> {
+        let at = self.segments.partition_point(|segment| segment.base_offset() <= offset).saturating_sub(1);
+        let Some(segment) = self.segments.get(at) else {
+            return Ok(Place { segment: SegmentId(offset), position_bytes: 0 });
+        };
+        let mut place = Place { segment: segment.id(), position_bytes: 0 };
+        if offset <= segment.base_offset() {
+            return Ok(place);
+        }
+        let path = segment_path(self.folder, segment.id());
+        let log = self.io.open(&path, OpenHow::Read).await.map_err(at_path(&path))?;
+        place.position_bytes = self.position_below(segment, &log, &path, offset).await?;
+        while place.position_bytes < segment.size_bytes() {
+            let head = self.read(&log, &path, place.position_bytes, HEADER_BYTES as u64).await?;
+            let Some(header) = self.header(&head, segment, segment.size_bytes() - place.position_bytes) else {
+                return Err(self.damaged(&path, place.position_bytes));
+            };
+            if header.last_offset() >= offset {
+                return Ok(place);
+            }
+            place.position_bytes += u64::from(header.len_bytes);
+        }
+        Ok(match self.segments.get(at + 1) {
+            Some(next) => Place { segment: next.id(), position_bytes: 0 },
+            None => place,
+        })
     }
 
     /// A header, where it can be one of this segment.

@@ -6,6 +6,7 @@ use crate::log::error::AppendError;
 use crate::log::producer_snapshot::{self, SnapshotEntry};
 use crate::record::batch::sequence_after;
 use crate::record::check::CheckedBatch;
+use crate::record::control::EndMarker;
 use crate::record::offset::{Offset, ProducerId, TimestampMs};
 
 /// What the partition remembers of its producers, with what is planned. Kafka's `ProducerStateManager`.
@@ -25,8 +26,14 @@ pub struct ProducerStates {
 pub struct ProducerState {
     /// Its latest epoch.
     pub epoch: i16,
-    /// Timestamp of its latest batch.
+    /// Timestamp of its latest batch or marker.
     pub last_timestamp: TimestampMs,
+    /// Epoch of the coordinator that ended its latest transaction; -1 where none did.
+    pub coordinator_epoch: i32,
+    /// First offset of the transaction that it has open here; -1 where none is.
+    pub transaction_first_offset: Offset,
+    /// Markers of this producer since it is known.
+    pub marker_count: u32,
     /// Its latest batches of that epoch, oldest first, all others [`KeptBatch::NONE`].
     batches: [KeptBatch; BATCHES_KEPT],
     batch_count: u8,
@@ -64,7 +71,29 @@ impl KeptBatch {
 
 impl ProducerState {
     fn new(epoch: i16) -> Self {
-        Self { epoch, last_timestamp: TimestampMs::NONE, batches: [KeptBatch::NONE; BATCHES_KEPT], batch_count: 0 }
+        Self {
+            epoch,
+            last_timestamp: TimestampMs::NONE,
+            coordinator_epoch: -1,
+            transaction_first_offset: Offset::NONE,
+            marker_count: 0,
+            batches: [KeptBatch::NONE; BATCHES_KEPT],
+            batch_count: 0,
+        }
+    }
+
+    /// It has a transaction open here.
+    pub fn has_transaction(&self) -> bool {
+        self.transaction_first_offset >= Offset::ZERO
+    }
+
+    /// A new epoch begins without batches; what is known of its transactions stays.
+    fn set_epoch(&mut self, epoch: i16) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.batches = [KeptBatch::NONE; BATCHES_KEPT];
+            self.batch_count = 0;
+        }
     }
 
     fn last_offset(&self) -> Offset {
@@ -81,12 +110,29 @@ impl ProducerState {
             last_offset: batch.last_offset,
             offset_delta: batch.offset_delta,
             timestamp: batch.timestamp.min(self.last_timestamp),
-            coordinator_epoch: -1,
-            transaction_first_offset: Offset::NONE,
+            coordinator_epoch: self.coordinator_epoch,
+            transaction_first_offset: self.transaction_first_offset,
         };
         let without = KeptBatch { timestamp: self.last_timestamp, ..KeptBatch::NONE };
         let nothing = self.batches().is_empty().then(|| entry(&without));
         self.batches().iter().map(entry).chain(nothing)
+    }
+
+    /// Kafka's `checkProducerEpoch` and `checkCoordinatorEpoch`. From transaction version 2 on each marker has an epoch of
+    /// its own: one that is not new can only be a retry.
+    fn check_marker(&self, producer_id: ProducerId, epoch: i16, marker: EndMarker) -> Result<Sequence, AppendError> {
+        let is_stale = marker.transaction_version >= 2
+            && epoch == self.epoch
+            && self.has_transaction()
+            && epoch != PRODUCER_EPOCH_MAX;
+        if epoch < self.epoch || is_stale {
+            return Err(AppendError::InvalidProducerEpoch { producer_id, epoch, current: self.epoch });
+        }
+        if marker.coordinator_epoch < self.coordinator_epoch {
+            let (epoch, current) = (marker.coordinator_epoch, self.coordinator_epoch);
+            return Err(AppendError::CoordinatorFenced { producer_id, epoch, current });
+        }
+        Ok(Sequence::Next)
     }
 
     /// Its latest batches, oldest first.
@@ -117,13 +163,58 @@ pub(in crate::log) enum Sequence {
 /// What a reservation changed, to take it back: the producer as it was before.
 #[derive(Clone, Debug)]
 pub(in crate::log) struct ProducerUndo {
-    producer_id: ProducerId,
+    pub(in crate::log) producer_id: ProducerId,
     before: Option<ProducerState>,
+    /// What became of the producer's transaction in this partition.
+    pub(in crate::log) change: Option<TransactionChange>,
+}
+
+/// What a batch makes of its producer's transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::log) enum TransactionChange {
+    /// It is the first one of it.
+    Begun,
+    /// It is the marker that ends it. (A marker may come where nothing is open: then nothing changes.)
+    Ended {
+        /// First offset of the transaction.
+        first_offset: Offset,
+        /// Else it is aborted.
+        is_commit: bool,
+    },
 }
 
 impl ProducerStates {
     /// Judges a batch against all that was planned before it.
     pub(in crate::log) fn check(&self, batch: &CheckedBatch) -> Result<Sequence, AppendError> {
+        let producer_id = batch.producer_id;
+        let known = self.producers.get(&producer_id).filter(|_| producer_id.is_some());
+        if let Some(marker) = batch.marker {
+            return known
+                .map_or(Ok(Sequence::Next), |known| known.check_marker(producer_id, batch.producer_epoch, marker));
+        }
+        let current = known.map_or(NO_EPOCH, |known| known.epoch);
+        // What a coordinator writes in a producer's name has no sequence; a client's batch has one.
+        let sequence = if batch.base_sequence >= 0 || batch.producer_epoch < current {
+            self.check_sequence(batch)?
+        } else {
+            Sequence::Next
+        };
+        if sequence == Sequence::Next && !batch.is_transactional() && known.is_some_and(ProducerState::has_transaction)
+        {
+            return Err(AppendError::InTransaction { producer_id });
+        }
+        if sequence == Sequence::Next
+            && let Some(markers) = batch.verification
+        {
+            let is_open = known.is_some_and(|known| known.has_transaction() && known.epoch == batch.producer_epoch);
+            if !is_open && known.map_or(0, |known| known.marker_count) != markers {
+                return Err(AppendError::NotInTransaction { producer_id });
+            }
+        }
+        Ok(sequence)
+    }
+
+    fn check_sequence(&self, batch: &CheckedBatch) -> Result<Sequence, AppendError> {
         let producer_id = batch.producer_id;
         let Some(known) = producer_id.is_some().then(|| self.producers.get(&producer_id)).flatten() else {
             return match self.refused.get(&producer_id) {
@@ -177,7 +268,7 @@ impl ProducerStates {
         timestamp: TimestampMs,
     ) -> Option<ProducerUndo> {
         let producer_id = batch.producer_id;
-        if !producer_id.is_some() || batch.attributes.is_control() {
+        if !producer_id.is_some() || (batch.attributes.is_control() && batch.marker.is_none()) {
             return None;
         }
         let before = self.producers.get(&producer_id).cloned();
@@ -186,8 +277,21 @@ impl ProducerStates {
             self.forget_oldest();
         }
         let state = self.producers.entry(producer_id).or_insert_with(|| ProducerState::new(batch.producer_epoch));
-        if state.epoch != batch.producer_epoch {
-            *state = ProducerState::new(batch.producer_epoch);
+        state.set_epoch(batch.producer_epoch);
+        if let Some(marker) = batch.marker {
+            let change = state.has_transaction().then_some(TransactionChange::Ended {
+                first_offset: state.transaction_first_offset,
+                is_commit: marker.is_commit,
+            });
+            state.transaction_first_offset = Offset::NONE;
+            state.coordinator_epoch = marker.coordinator_epoch;
+            state.marker_count = state.marker_count.wrapping_add(1);
+            state.last_timestamp = timestamp;
+            return Some(ProducerUndo { producer_id, before, change });
+        }
+        let begins = batch.is_transactional() && !state.has_transaction();
+        if begins {
+            state.transaction_first_offset = base_offset;
         }
         state.add(KeptBatch {
             first_sequence: batch.base_sequence,
@@ -196,7 +300,7 @@ impl ProducerStates {
             offset_delta: batch.last_offset_delta,
             timestamp,
         });
-        Some(ProducerUndo { producer_id, before })
+        Some(ProducerUndo { producer_id, before, change: begins.then_some(TransactionChange::Begun) })
     }
 
     /// All that is known, as the bytes of a `.snapshot`.
@@ -215,6 +319,13 @@ impl ProducerStates {
         states
     }
 
+    /// Takes over the producers of `others` that are not known.
+    pub(in crate::log) fn add_unknown(&mut self, others: Self) {
+        for (id, state) in others.producers {
+            self.producers.entry(id).or_insert(state);
+        }
+    }
+
     /// Entries of one producer come oldest batch first; only those of one epoch belong together.
     fn load(&mut self, entry: &SnapshotEntry) {
         let state = self.producers.entry(entry.producer_id).or_insert_with(|| ProducerState::new(entry.epoch));
@@ -223,6 +334,8 @@ impl ProducerStates {
             *state = ProducerState::new(entry.epoch);
         }
         state.last_timestamp = entry.timestamp;
+        state.coordinator_epoch = entry.coordinator_epoch;
+        state.transaction_first_offset = entry.transaction_first_offset.max(Offset::NONE);
         if entry.last_offset >= Offset::ZERO {
             state.add(KeptBatch {
                 first_sequence: sequence_before(entry.last_sequence, entry.offset_delta),
@@ -243,7 +356,8 @@ impl ProducerStates {
             self.producers.iter().map(|(id, state)| (state.last_offset(), *id)).collect();
         let forgotten = self.producers.len() - PRODUCERS_MAX + PRODUCERS_MAX / 8;
         let first_kept = *ends.select_nth_unstable(forgotten).1;
-        self.producers.retain(|id, state| (state.last_offset(), *id) >= first_kept);
+        // Readers wait for what is open, so that is remembered whatever its age.
+        self.producers.retain(|id, state| (state.last_offset(), *id) >= first_kept || state.has_transaction());
     }
 
     /// Takes a reservation back; the latest first.
@@ -279,11 +393,19 @@ impl ProducerStates {
         self.refused.insert(producer_id, first);
     }
 
-    /// Forgets producers whose latest batch is `producer.id.expiration.ms` old; says how many.
+    /// Forgets producers whose latest batch or marker is `producer.id.expiration.ms` old, and that have no transaction
+    /// open; says how many.
     pub fn expire(&mut self, now_ms: i64, expiration_ms: i64) -> usize {
         let before = self.producers.len();
-        self.producers.retain(|_, state| now_ms.saturating_sub(state.last_timestamp.0) < expiration_ms);
+        self.producers.retain(|_, state| {
+            state.has_transaction() || now_ms.saturating_sub(state.last_timestamp.0) < expiration_ms
+        });
         before - self.producers.len()
+    }
+
+    /// What is known of a producer.
+    pub fn get(&self, producer_id: ProducerId) -> Option<&ProducerState> {
+        self.producers.get(&producer_id)
     }
 
     /// All producers, by id.
@@ -314,6 +436,8 @@ fn sequence_before(sequence: i32, count: i32) -> i32 {
 pub const PRODUCERS_MAX: usize = 16_384;
 /// Kafka's NO_PRODUCER_EPOCH.
 const NO_EPOCH: i16 = -1;
+/// No epoch comes after it: markers then have it too.
+const PRODUCER_EPOCH_MAX: i16 = i16::MAX;
 /// As many as an idempotent Java producer has in flight.
 pub const BATCHES_KEPT: usize = 5;
 /// Producers whose first batch found the disk full, 40 bytes each.
@@ -405,6 +529,6 @@ mod tests {
         assert_eq!(states.check(&batch(1_000_000, 0, 55, 1)), Ok(Sequence::Next));
         assert!(reloaded(&states, 1).len() == states.len());
         let size = size_of::<(ProducerId, ProducerState)>();
-        assert!(size <= 192, "{size} bytes a producer");
+        assert!(size <= 208, "{size} bytes a producer");
     }
 }

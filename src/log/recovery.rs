@@ -21,6 +21,8 @@ use crate::log::producer_recovery::{ProducerRecovery, RecoveredProducers};
 use crate::log::scan::{ScanEnd, SegmentScan};
 use crate::log::segment::{Incoming, Segment, SegmentLimits};
 use crate::log::segment_files::{at_path, make_segment, remove_segment, write_epochs, write_metadata};
+use crate::log::swap_recovery::complete_swaps;
+use crate::log::transaction_recovery::TransactionRecovery;
 use crate::record::batch::BatchHeader;
 use crate::record::offset::{Offset, TopicId};
 use crate::ring::io::{Io, OpenHow, read_file};
@@ -152,6 +154,10 @@ struct Opening<'a> {
     files: BTreeMap<SegmentId, SegmentFiles>,
     /// Snapshots of producers with their lengths.
     snapshots: Vec<(Offset, u64)>,
+    /// Lengths of transaction indexes.
+    transaction_indexes: BTreeMap<SegmentId, u64>,
+    /// The first transaction marker whose entry in an index may be missing.
+    markers_from: Option<Offset>,
     has_metadata: bool,
     has_epochs: bool,
     /// The epochs' file was there and right; else all batches must be looked at.
@@ -183,6 +189,8 @@ impl<'a> Opening<'a> {
             options,
             files: BTreeMap::new(),
             snapshots: Vec::new(),
+            transaction_indexes: BTreeMap::new(),
+            markers_from: None,
             has_metadata: false,
             has_epochs: false,
             epochs_known: false,
@@ -191,7 +199,10 @@ impl<'a> Opening<'a> {
             folder_changed: false,
             empty: Vec::new(),
         };
-        let entries = io.read_dir(folder).await.map_err(at_path(folder))?;
+        let mut entries = io.read_dir(folder).await.map_err(at_path(folder))?;
+        if complete_swaps(io, folder, &entries).await? {
+            entries = io.read_dir(folder).await.map_err(at_path(folder))?;
+        }
         let mut indexes = Vec::new();
         for entry in entries {
             match PartitionFile::parse(&entry.name) {
@@ -213,7 +224,10 @@ impl<'a> Opening<'a> {
                     opening.folder_changed = true;
                 }
                 PartitionFile::ProducerSnapshot(offset) => opening.snapshots.push((offset, entry.len_bytes)),
-                PartitionFile::TransactionIndex(_) | PartitionFile::RemoteSegments => {}
+                PartitionFile::TransactionIndex(segment) => {
+                    opening.transaction_indexes.insert(segment, entry.len_bytes);
+                }
+                PartitionFile::Swap(_) | PartitionFile::RemoteSegments => {}
                 PartitionFile::Unknown => opening.log.report.unknown_files.push(entry.name),
             }
         }
@@ -221,6 +235,7 @@ impl<'a> Opening<'a> {
             match (opening.files.get_mut(&segment), kind) {
                 (Some(files), IndexKind::Offset) => files.index_bytes = Some(len_bytes),
                 (Some(files), IndexKind::Time) => files.time_index_bytes = Some(len_bytes),
+                (Some(_), IndexKind::Transaction) => {}
                 // An index without a log: the log was removed before a crash.
                 (None, _) => {
                     remove_segment(io, folder, segment).await?;
@@ -406,7 +421,13 @@ impl<'a> Opening<'a> {
         let next_offset = start.first_offset.unwrap_or(next_offset).max(id.0);
         let mut scan = SegmentScan::new(id.0, start.position_bytes, next_offset, log_bytes, !self.options.clean);
         let epochs = &mut self.log.epochs;
+        let markers_from = &mut self.markers_from;
+        // After a clean stop the entries are there, where the other indexes are.
+        let notes_markers = !self.options.clean || files.index_bytes.is_none() || files.time_index_bytes.is_none();
         let mut each = |_: u64, header: &BatchHeader| {
+            if notes_markers && header.attributes.is_control() {
+                markers_from.get_or_insert(header.base_offset);
+            }
             if epochs.latest().is_none_or(|latest| latest < header.leader_epoch) {
                 epochs.assign(header.leader_epoch, header.base_offset);
             }
@@ -474,14 +495,27 @@ impl<'a> Opening<'a> {
                 other => other?,
             }
         }
+        let mut transactions = TransactionRecovery {
+            io: self.io,
+            folder: self.folder,
+            options: self.options,
+            log_end: self.log.log_end,
+            markers_from: self.markers_from,
+            found: std::mem::take(&mut self.transaction_indexes),
+        };
+        let entries = transactions.read(&self.log.segments).await?;
         let recovery = ProducerRecovery {
             io: self.io,
             folder: self.folder,
             options: self.options,
             segments: &self.log.segments,
             log_end: self.log.log_end,
+            markers_from: transactions.markers_from,
         };
         let (producers, has_removed) = recovery.run(std::mem::take(&mut self.snapshots)).await?;
+        let written = transactions.write(&mut self.log.segments, entries, &producers.aborted).await?;
+        self.log.report.indexes_rebuilt += written;
+        self.folder_changed |= written > 0;
         self.log.report.scanned_bytes += producers.replayed_bytes;
         self.log.report.snapshots_refused = producers.snapshots_refused;
         self.log.producers = producers;

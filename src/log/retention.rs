@@ -168,6 +168,8 @@ impl PartitionLog {
         let mut offsets = self.offsets;
         offsets.log_start = to;
         offsets.local_log_start = offsets.local_log_start.max(to);
+        // What is left of a transaction that began below it holds readers back no longer than to here, as in Kafka.
+        offsets.last_stable = offsets.last_stable.max(to);
         self.offsets.set(offsets);
         self.epochs_changed |= self.epochs.truncate_from_start(to);
         Ok(true)
@@ -197,11 +199,12 @@ impl PartitionLog {
             self.readable_max_timestamp = None;
         }
         // The end of what went is the beginning of what stays.
-        for place in [&mut self.written_at, &mut self.high_watermark_at] {
+        for place in [&mut self.written_at, &mut self.high_watermark_at, &mut self.last_stable_at] {
             if place.segment < first {
                 *place = Place { segment: first, position_bytes: 0 };
             }
         }
+        self.transactions.removed_below(first);
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::log::offset_index::{INDEX_ENTRY_BYTES, OffsetIndex, TailEntry};
 use crate::log::plan::SegmentId;
 use crate::log::time_index::{TIME_INDEX_ENTRY_BYTES, TimeIndex, TimeIndexEntry};
+use crate::log::transaction_index::TransactionIndex;
 use crate::record::offset::{Offset, TimestampMs};
 
 /// One `.log` file with its indexes, as planned: bytes on their way to the file count.
@@ -12,6 +13,7 @@ pub struct Segment {
     size_bytes: u64,
     index: OffsetIndex,
     time_index: TimeIndex,
+    transaction_index: TransactionIndex,
     times: SegmentTimes,
     /// When this run first planned an append to it, for rolls by time where its first batch has no timestamp.
     used_since_ms: Option<i64>,
@@ -55,7 +57,8 @@ impl Segment {
     pub(in crate::log) fn opened(id: SegmentId, size_bytes: u64, index: OffsetIndex, time_index: TimeIndex) -> Self {
         let max = time_index.last().map(|last| (last.timestamp, last.offset(id.0)));
         let times = SegmentTimes { first: None, max };
-        Self { id, size_bytes, index, time_index, times, used_since_ms: None }
+        let transaction_index = TransactionIndex::default();
+        Self { id, size_bytes, index, time_index, transaction_index, times, used_since_ms: None }
     }
 
     /// Its name.
@@ -81,6 +84,15 @@ impl Segment {
     /// Its time index.
     pub fn time_index(&self) -> &TimeIndex {
         &self.time_index
+    }
+
+    /// Its transaction index.
+    pub fn transaction_index(&self) -> &TransactionIndex {
+        &self.transaction_index
+    }
+
+    pub(in crate::log) fn transaction_index_mut(&mut self) -> &mut TransactionIndex {
+        &mut self.transaction_index
     }
 
     /// Largest timestamp of its first batch; not known of all that were opened.

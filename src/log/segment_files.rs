@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::log::error::RecoveryError;
 use crate::log::layout::{
     LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_index_path, producer_snapshot_path, segment_path,
-    time_index_path,
+    time_index_path, transaction_index_path,
 };
 use crate::log::partition_metadata;
 use crate::log::plan::{RollPlan, SegmentId, Truncate};
@@ -102,14 +102,15 @@ pub(in crate::log) async fn make_segment(io: &Io, folder: &Path, segment: Segmen
 
 /// The log goes last: an index alone is removed at the next start.
 pub(in crate::log) async fn remove_segment(io: &Io, folder: &Path, segment: SegmentId) -> Result<(), RecoveryError> {
-    let indexes = [offset_index_path(folder, segment), time_index_path(folder, segment)];
+    let indexes =
+        [offset_index_path(folder, segment), time_index_path(folder, segment), transaction_index_path(folder, segment)];
     for path in indexes.into_iter().chain([segment_path(folder, segment)]) {
         remove_if_there(io, &path).await?;
     }
     Ok(())
 }
 
-async fn remove_if_there(io: &Io, path: &Path) -> Result<(), RecoveryError> {
+pub(in crate::log) async fn remove_if_there(io: &Io, path: &Path) -> Result<(), RecoveryError> {
     match io.remove_file(path).await {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(at_path(path)(error)),
         _ => Ok(()),

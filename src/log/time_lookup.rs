@@ -19,6 +19,8 @@ pub struct TimeLookup {
     /// Records below the log's start count.
     below_start: bool,
     bound: ReadBound,
+    /// How often segments had been replaced when the state was right.
+    replacements: u64,
     state: State,
 }
 
@@ -128,13 +130,14 @@ impl PartitionLog {
     /// it finds the first record, with or without a timestamp.
     pub fn plan_time_lookup(&self, target: TimestampMs, bound: ReadBound) -> TimeLookup {
         let from = self.offsets.local_log_start;
-        TimeLookup { target, from, below_start: false, bound, state: State::Choose }
+        TimeLookup { target, from, below_start: false, bound, replacements: self.replacements, state: State::Choose }
     }
 
     /// As [`plan_time_lookup`](Self::plan_time_lookup), also among records below the log's start whose segments are there:
     /// Kafka's answer for the largest timestamp does not look at the start.
     pub fn plan_max_time_lookup(&self, target: TimestampMs, bound: ReadBound) -> TimeLookup {
-        TimeLookup { target, from: Offset::ZERO, below_start: true, bound, state: State::Choose }
+        let replacements = self.replacements;
+        TimeLookup { target, from: Offset::ZERO, below_start: true, bound, replacements, state: State::Choose }
     }
 
     /// What `lookup` needs next. Asked twice without a feed, it answers the same.
@@ -142,6 +145,11 @@ impl PartitionLog {
     /// # Errors
     /// `Damaged` where what was fed is no log.
     pub fn step_time_lookup(&self, lookup: &mut TimeLookup) -> Result<TimeStep, ReadError> {
+        if lookup.replacements != self.replacements {
+            // Compaction has moved what was found: offsets are the same, places are not.
+            lookup.replacements = self.replacements;
+            lookup.state = State::Choose;
+        }
         loop {
             let next = match &mut lookup.state {
                 State::Nothing => return Ok(TimeStep::Nothing),

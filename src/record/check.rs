@@ -7,6 +7,7 @@ use crate::record::batch::{
 use crate::record::batch_error::{BatchError, Corruption, Invalidity};
 use crate::record::compression::Compression;
 use crate::record::compressor::Codec;
+use crate::record::control::EndMarker;
 use crate::record::decompress::Decompressor;
 use crate::record::offset::{LeaderEpoch, ProducerId, TimestampMs};
 use crate::record::record_fields::sketch_record;
@@ -38,6 +39,11 @@ pub struct CheckedBatch {
     pub base_sequence: i32,
     /// The epoch that the batch carries already: a follower keeps it, a leader stamps its own.
     pub leader_epoch: LeaderEpoch,
+    /// What a control batch says; no client's batch is one.
+    pub marker: Option<EndMarker>,
+    /// Set where the first batch of a transaction must have been verified: how many markers of its producer the partition
+    /// had when the coordinator was asked.
+    pub verification: Option<u32>,
 }
 
 impl CheckedBatch {
@@ -55,7 +61,14 @@ impl CheckedBatch {
             producer_epoch: header.producer_epoch,
             base_sequence: header.base_sequence,
             leader_epoch: header.leader_epoch,
+            marker: None,
+            verification: None,
         }
+    }
+
+    /// Of a control batch that the broker wrote.
+    pub fn of_marker(header: &BatchHeader, marker: EndMarker) -> Self {
+        Self { marker: Some(marker), ..Self::from_header(header) }
     }
 
     /// Part of a transaction.

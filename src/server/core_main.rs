@@ -14,6 +14,7 @@ use crate::ring::timer::Nanos;
 use crate::server::listener::{self, Connections};
 use crate::shard::catalog_host::{self, CatalogHost};
 use crate::shard::checkpoints;
+use crate::shard::cleaner;
 use crate::shard::core::{Shard, ShardMail, StartState};
 use crate::shard::error::StartError;
 use crate::shard::forward;
@@ -82,6 +83,7 @@ pub async fn run(
     checkpoints::keep_log_starts(&shard).await;
     io.spawn(checkpoints::keep(shard.clone()));
     io.spawn(retention::keep(shard.clone()));
+    io.spawn(cleaner::keep(shard.clone()));
     io.spawn(tier_work::keep(shard.clone()));
     ready();
     stop.await;

@@ -1,9 +1,9 @@
-//! A core's checkpoints: how far its logs are durable, and where they begin.
+//! A core's checkpoints: how far its logs are durable, where they begin, how far they are compacted.
 //!
-//! Each core keeps two files in each data directory. Recovery points are derived: written now and then, lost without
+//! Each core keeps three files in each data directory. Recovery points are derived: written now and then, lost without
 //! harm. A log start offset inside a segment is known from its file alone: it is written before DeleteRecords is
 //! answered, one write for all that ask meanwhile, and before the files of deleted segments go. A log that begins with
-//! its first segment needs no line there. At a clean stop both are merged into Kafka's, one a directory.
+//! its first segment needs no line there. At a clean stop all are merged into Kafka's, one a directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,7 @@ pub async fn load(io: &Io, dir: &DataDir) -> RecoveryPoints {
         let into = match &entry.name {
             name if name.starts_with(CORE_RECOVERY_POINTS) => &mut points.by_id,
             name if name.starts_with(CORE_LOG_STARTS) => &mut points.log_starts_by_id,
+            name if name.starts_with(CORE_CLEANED) => &mut points.cleaned_by_id,
             _ => continue,
         };
         is_ours = true;
@@ -44,6 +45,7 @@ pub async fn load(io: &Io, dir: &DataDir) -> RecoveryPoints {
     if !is_ours {
         points.by_name = load_kafkas(io, &dir.path.join(layout::RECOVERY_POINT_CHECKPOINT)).await;
         points.log_starts_by_name = load_kafkas(io, &dir.path.join(layout::LOG_START_CHECKPOINT)).await;
+        points.cleaned_by_name = load_kafkas(io, &dir.path.join(layout::CLEANER_CHECKPOINT)).await;
     }
     points
 }
@@ -87,6 +89,28 @@ pub async fn keep(shard: Rc<Shard>) {
 pub async fn write_all(shard: &Rc<Shard>) {
     write_recovery_points(shard).await;
     keep_log_starts(shard).await;
+    for dir in shard.options().data_dirs.iter().filter(|dir| !shard.directory_has_failed(&dir.path)) {
+        write_cleaned(shard, &dir.path).await;
+    }
+}
+
+/// Writes where compaction has come to in a directory. Derived: without it logs are compacted again from their start.
+pub(in crate::shard) async fn write_cleaned(shard: &Rc<Shard>, dir: &Path) {
+    let _turn = shard.checkpoints_turn().turn(shard.io()).await;
+    let partitions = shard.partitions().into_iter().filter(|partition| partition.folder().parent() == Some(dir));
+    let points: CorePoints = partitions
+        .filter_map(|partition| Some((partition.id(), (partition.topic().to_owned(), partition.cleaned_to()?))))
+        .collect();
+    let path = dir.join(format!("{CORE_CLEANED}{}", shard.core_index()));
+    if points.is_empty() && shard.io().open(&path, OpenHow::Read).await.is_err() {
+        return;
+    }
+    if let Err(error) = replace_file(shard.io(), &path, core_checkpoint::to_text(&points).into_bytes()).await {
+        warn!(path = %path.display(), %error, "where compaction has come to could not be written; a start will compact more");
+        if blames_directory(&error) {
+            shard.fail_directory(dir, "where compaction has come to could not be written", &error);
+        }
+    }
 }
 
 /// Writes the log start offsets of all directories that have any: those that came from Kafka's checkpoint, or from
@@ -191,11 +215,11 @@ async fn write_recovery_points(shard: &Rc<Shard>) {
 /// # Errors
 /// Where the disk refuses.
 pub async fn merge(io: &Io, dir: &DataDir, core_count: u32) -> io::Result<()> {
-    let mut merged = [PartitionOffsets::new(), PartitionOffsets::new()];
-    for (prefix, into) in [CORE_RECOVERY_POINTS, CORE_LOG_STARTS].into_iter().zip(&mut merged) {
+    let mut merged = [PartitionOffsets::new(), PartitionOffsets::new(), PartitionOffsets::new()];
+    for (prefix, into) in [CORE_RECOVERY_POINTS, CORE_LOG_STARTS, CORE_CLEANED].into_iter().zip(&mut merged) {
         for core in 0..core_count {
             let path = dir.path.join(format!("{prefix}{core}"));
-            if prefix == CORE_LOG_STARTS && io.open(&path, OpenHow::Read).await.is_err() {
+            if prefix != CORE_RECOVERY_POINTS && io.open(&path, OpenHow::Read).await.is_err() {
                 continue;
             }
             for (id, (topic, offset)) in load_core(io, &path).await {
@@ -204,12 +228,13 @@ pub async fn merge(io: &Io, dir: &DataDir, core_count: u32) -> io::Result<()> {
             }
         }
     }
-    let [recovery_points, log_starts] = merged.map(|offsets| recovery_point::to_text(&offsets));
+    let [recovery_points, log_starts, cleaned] = merged.map(|offsets| recovery_point::to_text(&offsets));
     // All is durable, so the high watermarks are where the recovery points are.
     for (name, text) in [
         (layout::RECOVERY_POINT_CHECKPOINT, &recovery_points),
         (layout::HIGH_WATERMARK_CHECKPOINT, &recovery_points),
         (layout::LOG_START_CHECKPOINT, &log_starts),
+        (layout::CLEANER_CHECKPOINT, &cleaned),
     ] {
         replace_file(io, &dir.path.join(name), text.clone().into_bytes()).await?;
     }
@@ -220,6 +245,8 @@ pub async fn merge(io: &Io, dir: &DataDir, core_count: u32) -> io::Result<()> {
 const CORE_RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint.core-";
 /// Its log start offsets.
 const CORE_LOG_STARTS: &str = "log-start-offset-checkpoint.core-";
+/// Where its compactions have come to.
+const CORE_CLEANED: &str = "cleaner-offset-checkpoint.core-";
 const CHECKPOINT_BYTES_MAX: u64 = 64 << 20;
 /// Kafka's log.flush.offset.checkpoint.interval.ms.
 const INTERVAL_MS: u64 = 60_000;

@@ -11,6 +11,7 @@ use ahash::RandomState;
 
 use crate::control::catalog::Catalog;
 use crate::control::snapshot::Snapshot;
+use crate::group::coordinator::GroupCoordinator;
 use crate::log::core_checkpoint::CorePoints;
 use crate::log::recovery_point::PartitionOffsets;
 use crate::record::offset::{Offset, PartitionId};
@@ -19,6 +20,7 @@ use crate::ring::mailbox::{self, Mailbox, MailboxSeat};
 use crate::ring::task::WaitList;
 use crate::ring::timer::Nanos;
 use crate::shard::catalog_host::CatalogHost;
+use crate::shard::coordinators::Coordinators;
 use crate::shard::counters::Counters;
 use crate::shard::deletion::Deletions;
 use crate::shard::directories::Directories;
@@ -33,6 +35,7 @@ use crate::shard::partition::Partition;
 use crate::shard::recompression::RecompressionSlots;
 use crate::shard::tier::{SharedTier, Tier};
 use crate::shard::watch::Watches;
+use crate::txn::coordinator::TransactionCoordinator;
 
 /// One core: its partitions, files, memory and mail. Never leaves its thread.
 pub struct Shard {
@@ -54,6 +57,8 @@ pub struct Shard {
     mailbox: Mailbox<Question, Answer>,
     jobs: Mailbox<Job, Done>,
     watches: Watches,
+    groups: Coordinators<GroupCoordinator>,
+    transactions: Coordinators<TransactionCoordinator>,
     counters: Counters,
     stopping: Cell<bool>,
     /// Its partitions are being closed: nothing is appended any more.
@@ -113,6 +118,10 @@ pub struct RecoveryPoints {
     pub log_starts_by_id: CorePoints,
     /// Those of Kafka's.
     pub log_starts_by_name: PartitionOffsets,
+    /// Where compaction has come to, likewise.
+    pub cleaned_by_id: CorePoints,
+    /// Those of Kafka's.
+    pub cleaned_by_name: PartitionOffsets,
 }
 
 impl Shard {
@@ -133,6 +142,8 @@ impl Shard {
             mailbox: mail.questions.bind(&io),
             jobs: mail.jobs.bind(&io),
             watches: Watches::new(&io),
+            groups: Coordinators::default(),
+            transactions: Coordinators::default(),
             directories: Directories::new(&options.data_dirs),
             tier: Tier::new(&io, &options).map(Rc::new),
             counters: Counters::default(),
@@ -232,6 +243,15 @@ impl Shard {
         }
         let by_name = points.log_starts_by_name.get(&(topic.to_owned(), id.partition));
         by_name.copied().filter(|_| !self.has_catalog()).unwrap_or(Offset(0))
+    }
+
+    pub(in crate::shard) fn cleaned_to_of(&self, dir: &DataDir, topic: &str, id: PartitionId) -> Option<Offset> {
+        let start = self.start.borrow();
+        let points = start.recovery_points.get(&dir.path)?;
+        if let Some((_, offset)) = points.cleaned_by_id.get(&id) {
+            return Some(*offset);
+        }
+        points.cleaned_by_name.get(&(topic.to_owned(), id.partition)).copied().filter(|_| !self.has_catalog())
     }
 
     /// Log start offsets that the last run left in a directory, of partitions that are not hosted here and that the
@@ -347,6 +367,16 @@ impl Shard {
         &self.watches
     }
 
+    /// Coordinators of groups.
+    pub(in crate::shard) fn groups(&self) -> &Coordinators<GroupCoordinator> {
+        &self.groups
+    }
+
+    /// Coordinators of transactions.
+    pub(in crate::shard) fn transactions(&self) -> &Coordinators<TransactionCoordinator> {
+        &self.transactions
+    }
+
     /// What it has counted.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -407,6 +437,8 @@ impl Shard {
     pub fn stop(&self) {
         self.stopping.set(true);
         self.io.wake_all(&self.stop_waiters);
+        self.groups.send_away(self);
+        self.transactions.send_away(self);
         for partition in self.partitions.borrow().values() {
             self.io.wake_all(partition.progress());
         }

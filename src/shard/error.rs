@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use crate::control::catalog_file::CatalogFileError;
 use crate::log::error::{AppendError, ReadError};
+use crate::log::plan::SegmentId;
+use crate::record::batch_error::BatchError;
+use crate::record::offset::Offset;
 use crate::shard::message::ProposeError;
 use crate::tier::error::{OwnerError, SegmentFileError, StoreError};
 
@@ -37,6 +40,39 @@ pub enum DeleteFailure {
     /// The partition is offline.
     #[error("the partition is offline; see the server's log for the reason")]
     Offline,
+}
+
+/// A compaction that did not come to its end. What it had done is right as it is.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::shard) enum CleanFailure {
+    /// The server stops, the partition is gone, or its segments were deleted: a later try begins anew.
+    #[error("the compaction was cut off")]
+    Stopped,
+    /// The disk refuses what was to be written.
+    #[error(transparent)]
+    Disk(#[from] io::Error),
+    /// The disk refuses what was to be read.
+    #[error("segment {segment} cannot be read at {position_bytes}: {source}")]
+    Unreadable {
+        /// The segment.
+        segment: SegmentId,
+        /// Where in its log.
+        position_bytes: u64,
+        /// The disk's answer.
+        source: io::Error,
+    },
+    /// What was read is no log.
+    #[error("segment {segment} is damaged at {position_bytes}, about offset {offset}: {what}")]
+    Damaged {
+        /// The segment.
+        segment: SegmentId,
+        /// The offset after the last batch that is right.
+        offset: Offset,
+        /// Where in its log.
+        position_bytes: u64,
+        /// What is wrong.
+        what: BatchError,
+    },
 }
 
 /// A read that found nothing out.

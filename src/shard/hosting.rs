@@ -24,6 +24,7 @@ use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
 use crate::shard::checkpoints;
+use crate::shard::coordinators;
 use crate::shard::core::{OpenFailure, Shard};
 use crate::shard::directories::is_disk_failure;
 use crate::shard::durability::sync_from_recovery_point;
@@ -92,14 +93,18 @@ async fn take_in_turn(shard: &Rc<Shard>, snapshot: Snapshot) {
     for partition in shard.partitions() {
         apply_configs(shard, &snapshot, &partition);
     }
+    let before = shard.snapshot();
     shard.set_snapshot(snapshot.clone());
-    for partition in gone {
-        let deleted = snapshot.topic_by_id(partition.id().topic_id).is_none();
+    for partition in &gone {
         let _ = shard.unhost(partition.id());
         if let Some(tier) = shard.tier() {
             tier.mover().borrow_mut().forget(partition.id());
         }
         partition.take_offline(shard.io(), "it is no longer on this core");
+    }
+    coordinators::follow(shard, &before, &snapshot);
+    for partition in gone {
+        let deleted = snapshot.topic_by_id(partition.id().topic_id).is_none();
         if deleted {
             remove(shard, &partition).await;
         }
@@ -223,6 +228,11 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
         other => other,
     };
     match recovered {
+        Ok(_) if shard.directory_has_failed(&dir.path) => {
+            // Meanwhile; its others were taken offline.
+            shard.note_open_failed(id, OpenFailure::UntilRestart);
+            None
+        }
         Ok(mut recovered) => {
             let report = std::mem::take(&mut recovered.report);
             let recovery_point = recovered.log_end;
@@ -238,6 +248,7 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
                 .with_roll_seed(shard.io().random_u64());
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
+            partition.set_cleaned_to(shard.cleaned_to_of(&dir, &topic.name, id));
             if let Some(remote) = remote {
                 partition.set_remote(remote);
             }
@@ -461,10 +472,20 @@ impl Shard {
             let kind = match write.kind {
                 IndexKind::Offset => FileKind::OffsetIndex,
                 IndexKind::Time => FileKind::TimeIndex,
+                IndexKind::Transaction => FileKind::TransactionIndex,
             };
             let file = self.files().open(self.io(), partition.folder(), partition.id(), write.segment, kind).await?;
+            let end_bytes = write.position_bytes + write.bytes.len() as u64;
             if !write.bytes.is_empty() {
                 file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
+            }
+            if write.kind == IndexKind::Transaction {
+                file.sync_data().await?;
+                if write.position_bytes == 0 {
+                    // The file is new.
+                    self.io().sync_dir(partition.folder()).await?;
+                }
+                partition.log().borrow_mut().transaction_index_synced(write.segment, end_bytes);
             }
             if write.completes {
                 file.sync_data().await?;

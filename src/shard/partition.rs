@@ -53,6 +53,11 @@ pub struct Partition {
     /// Files of deleted segments may stand below that, under their own names.
     has_files_below: Cell<bool>,
     epochs_turn: Exclusive,
+    /// Where the last compaction ended; `None` where there was none.
+    cleaned_to: Cell<Option<Offset>>,
+    /// Compaction met something in it that it cannot read.
+    uncleanable: Cell<bool>,
+    replacement_turn: Exclusive,
     snapshots_turn: Exclusive,
     /// What the log says of producers below is durable without the segments that said it.
     producers_durable_at: Cell<Offset>,
@@ -60,7 +65,6 @@ pub struct Partition {
     pub(in crate::shard) sync_queued: Cell<bool>,
     /// Its segments in the tier; `None` where there never were any and none are to be.
     remote: RefCell<Option<Rc<RemotePartition>>>,
-    retention_turn: Exclusive,
 }
 
 impl Partition {
@@ -86,11 +90,13 @@ impl Partition {
             first_base_on_disk: Cell::new(Offset(0)),
             has_files_below: Cell::new(false),
             epochs_turn: Exclusive::default(),
+            cleaned_to: Cell::new(None),
+            uncleanable: Cell::new(false),
+            replacement_turn: Exclusive::default(),
             snapshots_turn: Exclusive::default(),
             producers_durable_at: Cell::new(Offset(0)),
             sync_queued: Cell::new(false),
             remote: RefCell::new(None),
-            retention_turn: Exclusive::default(),
         }
     }
 
@@ -190,6 +196,29 @@ impl Partition {
         self.has_files_below.set(true);
     }
 
+    /// Where the last compaction ended: below, each key has one record.
+    pub fn cleaned_to(&self) -> Option<Offset> {
+        self.cleaned_to.get()
+    }
+
+    pub(in crate::shard) fn set_cleaned_to(&self, offset: Option<Offset>) {
+        self.cleaned_to.set(offset);
+    }
+
+    /// True where compaction has given it up until the server is started again.
+    pub fn is_uncleanable(&self) -> bool {
+        self.uncleanable.get()
+    }
+
+    pub(in crate::shard) fn set_uncleanable(&self) {
+        self.uncleanable.set(true);
+    }
+
+    /// Who takes segments away or puts others in their place.
+    pub(in crate::shard) fn replacement_turn(&self) -> &Exclusive {
+        &self.replacement_turn
+    }
+
     /// Its segments in the tier.
     pub fn remote(&self) -> Option<Rc<RemotePartition>> {
         self.remote.borrow().clone()
@@ -208,11 +237,6 @@ impl Partition {
     /// What goes of its local log.
     pub(in crate::shard) fn local_retention(&self) -> RetentionLimits {
         self.limits.get().local_retention(self.copied_below())
-    }
-
-    /// Who deletes of its local log.
-    pub(in crate::shard) fn retention_turn(&self) -> &Exclusive {
-        &self.retention_turn
     }
 
     /// Who writes the leader epochs.
@@ -318,7 +342,7 @@ impl Partition {
     /// What a reader sees of it now.
     pub fn seen(&self) -> Seen {
         let offsets = self.log.borrow().offsets();
-        Seen { high_watermark: offsets.high_watermark, log_start: offsets.log_start }
+        Seen { high_watermark: offsets.high_watermark, last_stable: offsets.last_stable, log_start: offsets.log_start }
     }
 
     /// Where appends of other cores' connections keep their order.

@@ -5,14 +5,17 @@ use std::rc::Rc;
 
 use crate::log::error::ReadError;
 use crate::log::lookup::LookupStep;
+use crate::log::partition_transactions::{AbortedPlan, AbortedSource};
 use crate::log::plan::{ReadBound, ReadPlan, SegmentId};
+use crate::log::transaction_index::{AbortedTransaction, TRANSACTION_ENTRY_BYTES, collect};
 use crate::record::offset::Offset;
-use crate::ring::io::File;
+use crate::ring::buffer::Buffer;
+use crate::ring::io::{File, Io};
 use crate::shard::core::Shard;
 use crate::shard::error::ReadFailure;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
-use crate::shard::remote_read;
+use crate::shard::{remote_aborted, remote_read};
 
 /// What a range is sent from.
 pub enum RangeSource {
@@ -30,7 +33,25 @@ pub struct RecordsRange {
     pub plan: ReadPlan,
 }
 
-/// Finds the records from `from` on, up to the high watermark. `None`: there are none yet, or the first batch does not
+impl RecordsRange {
+    /// Reads the range; less where the file ends before.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub async fn read(self, io: &Io) -> io::Result<Buffer> {
+        match self.source {
+            RangeSource::File(file) => {
+                let buffer = io.buffer(self.plan.len_bytes as usize);
+                let (read, mut buffer) = file.read_at(buffer, self.plan.position_bytes).await;
+                buffer.truncate(read?);
+                Ok(buffer)
+            }
+            RangeSource::Memory(bytes) => Ok(Buffer::from_vec(bytes)),
+        }
+    }
+}
+
+/// Finds the records from `from` on, up to `bound`. `None`: there are none yet, or the first batch does not
 /// fit into `bytes_max` and `whole_first_batch` is not asked for.
 ///
 /// # Errors
@@ -41,17 +62,25 @@ pub async fn locate(
     from: Offset,
     bytes_max: u32,
     whole_first_batch: bool,
+    bound: ReadBound,
 ) -> Result<Option<RecordsRange>, ReadFailure> {
     if !partition.is_online() {
         return Err(ReadFailure::Offline);
     }
-    let plan = || partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, ReadBound::HighWatermark);
-    let remote = || remote_read::locate(shard, partition, from, bytes_max, whole_first_batch);
+    let plan = || partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, bound);
+    let replacements = || partition.log().borrow().replacements();
+    let mut planned_at = replacements();
+    let remote = || remote_read::locate(shard, partition, from, bytes_max, whole_first_batch, bound);
     let mut lookup = match plan() {
         Err(ReadError::BelowLocalStart { .. }) => return remote().await,
         planned => planned?,
     };
     loop {
+        if replacements() != planned_at {
+            // Compaction has moved what was found.
+            planned_at = replacements();
+            lookup = plan()?;
+        }
         let (segment, kind, position_bytes, len_bytes) = match lookup.step() {
             LookupStep::Empty => return Ok(None),
             LookupStep::NeedIndex { segment, position_bytes, len_bytes } => {
@@ -69,6 +98,9 @@ pub async fn locate(
                     };
                     continue;
                 };
+                if replacements() != planned_at {
+                    continue;
+                }
                 if let Some(hint) = found.next_hint {
                     partition.log().borrow_mut().read_hint(hint);
                 }
@@ -85,8 +117,68 @@ pub async fn locate(
         let buffer = shard.io().buffer(len_bytes as usize);
         let (read, buffer) = file.read_at(buffer, position_bytes).await;
         let read = read.map_err(|error: io::Error| ReadFailure::from(error))?;
+        if replacements() != planned_at {
+            continue;
+        }
         lookup.feed(&buffer[..read])?;
     }
+}
+
+/// The aborted transactions that a reader of `range` has to know, in the order of their markers. Called in the same poll in
+/// which the range was located. `None`: compaction has replaced segments meanwhile, and the range is to be located again,
+/// for the indexes no longer tell of records that only the replaced files have.
+///
+/// # Errors
+/// An index could not be read, or is not what it was.
+pub async fn aborted_transactions(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    range: &ReadPlan,
+) -> Result<Option<Vec<AbortedTransaction>>, ReadFailure> {
+    let mut found = Vec::new();
+    if !partition.has_segment(range.segment) {
+        // In the tier; its transactions may have been ended in what is here.
+        let upper = remote_aborted::collect_remote(shard, partition, range, &mut found).await?;
+        let plan = upper.and_then(|upper| partition.log().borrow().plan_aborted_above(range.start_offset, upper));
+        return collect_local(shard, partition, plan, found).await;
+    }
+    let plan = partition.log().borrow().plan_aborted(range);
+    collect_local(shard, partition, plan, found).await
+}
+
+async fn collect_local(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    plan: Option<AbortedPlan>,
+    mut found: Vec<AbortedTransaction>,
+) -> Result<Option<Vec<AbortedTransaction>>, ReadFailure> {
+    let replacements = partition.log().borrow().replacements();
+    let Some(plan) = plan else { return Ok(Some(found)) };
+    for source in plan.sources {
+        let goes_on = match source {
+            AbortedSource::Memory(entries) => collect(entries, plan.from, plan.upper, &mut found),
+            AbortedSource::File { segment, entry_count } => {
+                let opened = open(shard, partition, segment, FileKind::TransactionIndex).await;
+                if partition.log().borrow().replacements() != replacements {
+                    return Ok(None);
+                }
+                let Some(file) = opened? else { continue };
+                let len_bytes = entry_count as usize * TRANSACTION_ENTRY_BYTES;
+                let (read, buffer) = file.read_at(shard.io().buffer(len_bytes), 0).await;
+                if partition.log().borrow().replacements() != replacements {
+                    return Ok(None);
+                }
+                if read.map_err(|error: io::Error| ReadFailure::from(error))? < len_bytes {
+                    return Err(ReadError::Damaged { segment: segment.base_offset(), position_bytes: 0 }.into());
+                }
+                collect(AbortedTransaction::decode_all(&buffer[..len_bytes]), plan.from, plan.upper, &mut found)
+            }
+        };
+        if !goes_on {
+            break;
+        }
+    }
+    Ok(Some(found))
 }
 
 /// `None` where the segment was deleted meanwhile: the offset is to be looked up again, and is out of range by then.

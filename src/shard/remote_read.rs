@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::log::error::ReadError;
 use crate::log::lookup::{Lookup, LookupStep, SegmentCopy};
 use crate::log::offset_index::INDEX_ENTRY_BYTES;
-use crate::log::plan::{ReadPlan, SegmentId};
+use crate::log::plan::{ReadBound, ReadPlan, SegmentId};
 use crate::record::offset::Offset;
 use crate::shard::core::Shard;
 use crate::shard::error::{ReadFailure, RemoteReadError};
@@ -26,6 +26,7 @@ pub async fn locate(
     from: Offset,
     bytes_max: u32,
     whole_first_batch: bool,
+    bound: ReadBound,
 ) -> Result<Option<RecordsRange>, ReadFailure> {
     let mut from = from;
     // What is not of this machine is held in memory until it is sent.
@@ -58,7 +59,8 @@ pub async fn locate(
         let local_log_start = partition.log().borrow().offsets().local_log_start;
         if from >= local_log_start {
             // Boxed: the two call each other.
-            return Box::pin(crate::shard::read::locate(shard, partition, from, bytes_max, whole_first_batch)).await;
+            let local = crate::shard::read::locate(shard, partition, from, bytes_max, whole_first_batch, bound);
+            return Box::pin(local).await;
         }
     }
 }

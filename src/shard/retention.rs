@@ -48,10 +48,10 @@ pub async fn keep(shard: Rc<Shard>) {
 /// Deletes what is to go of one partition now.
 pub async fn check(shard: &Rc<Shard>, partition: &Rc<Partition>) {
     let io = shard.io();
-    // Files go oldest first, whoever asks.
-    let _turn = partition.retention_turn().turn(io).await;
     let mut file_times_ms = BTreeMap::new();
     let mut has_rolled = false;
+    // Files go oldest first, whoever asks; and compaction may be about to put others in the place of these segments.
+    let _turn = partition.replacement_turn().turn(io).await;
     loop {
         // A pass over ten thousand partitions is long, though each is short.
         io.yield_now().await;
@@ -96,7 +96,12 @@ pub async fn check(shard: &Rc<Shard>, partition: &Rc<Partition>) {
     }
 }
 
-async fn file_time_ms(shard: &Rc<Shard>, partition: &Partition, segment: SegmentId) -> io::Result<i64> {
+/// When a segment's file was last written.
+pub(in crate::shard) async fn file_time_ms(
+    shard: &Rc<Shard>,
+    partition: &Partition,
+    segment: SegmentId,
+) -> io::Result<i64> {
     let file = shard.files().open(shard.io(), partition.folder(), partition.id(), segment, FileKind::Log).await?;
     file.modified_ms().await
 }

@@ -73,6 +73,9 @@ async fn run(
             return Err(ReadFailure::Offline);
         }
         let step = partition.log().borrow().step_time_lookup(&mut lookup)?;
+        // Where compaction replaces segments meanwhile, what was read is of other places: the next step begins anew.
+        let replacements = partition.log().borrow().replacements();
+        let is_stale = || partition.log().borrow().replacements() != replacements;
         let (segment, kind, position_bytes, len_bytes) = match step {
             TimeStep::Nothing => return Ok(None),
             TimeStep::NeedTimeIndex { segment, position_bytes, len_bytes } => {
@@ -85,14 +88,22 @@ async fn run(
                 (segment, FileKind::Log, position_bytes, len_bytes)
             }
             TimeStep::Batch(batch) => {
-                if let Some(record) = search_batch(shard, partition, &batch, target).await? {
+                let found = search_batch(shard, partition, &batch, target).await;
+                if is_stale() {
+                    continue;
+                }
+                if let Some(record) = found? {
                     return Ok(Some(record));
                 }
                 lookup.go_on();
                 continue;
             }
         };
-        let bytes = read(shard, partition, segment, kind, position_bytes, len_bytes as usize).await?;
+        let bytes = read(shard, partition, segment, kind, position_bytes, len_bytes as usize).await;
+        if is_stale() {
+            continue;
+        }
+        let bytes = bytes?;
         lookup.feed(&bytes)?;
         // A walk over a long segment leaves the core to others now and then.
         read_bytes += bytes.len();

@@ -2,6 +2,7 @@
 
 use crate::control::topic::ConfigOverrides;
 use crate::control::topic_config::{self, CompressionType, TimestampType, TopicConfig};
+use crate::log::clean_plan::CleaningLimits;
 use crate::log::partition_log::LogConfig;
 use crate::log::retention::RetentionLimits;
 use crate::record::compression::Compression;
@@ -34,6 +35,8 @@ pub struct TopicLimits {
     pub flush_ms: u64,
     /// What is kept, in both tiers together.
     pub retention: RetentionLimits,
+    /// What is compacted.
+    pub cleaning: CleaningLimits,
     /// What is in the tier.
     pub tier: TierLimits,
     /// `file.delete.delay.ms`
@@ -79,7 +82,11 @@ impl TopicLimits {
                 segment_bytes: config.segment_bytes,
                 index_interval_bytes: config.index_interval_bytes,
                 segment_index_bytes: config.segment_index_bytes,
-                segment_ms: config.segment_ms,
+                // As in Kafka: what is rolled too late could not be compacted in time.
+                segment_ms: match config.cleanup_policy.compact && config.max_compaction_lag_ms > 0 {
+                    true => config.segment_ms.min(config.max_compaction_lag_ms),
+                    false => config.segment_ms,
+                },
                 segment_jitter_ms: config.segment_jitter_ms,
                 log_append_time,
             },
@@ -114,6 +121,13 @@ impl TopicLimits {
                 delete_on_disable: config.remote_log_delete_on_disable,
                 local_retention_ms: config.local_retention_ms,
                 local_retention_bytes: config.local_retention_bytes,
+            },
+            cleaning: CleaningLimits {
+                compact: config.cleanup_policy.compact,
+                dirty_ratio_min: config.min_cleanable_dirty_ratio,
+                lag_min_ms: config.min_compaction_lag_ms,
+                lag_max_ms: Some(config.max_compaction_lag_ms).filter(|lag_ms| *lag_ms < i64::MAX.cast_unsigned()),
+                delete_retention_ms: config.delete_retention_ms,
             },
             file_delete_delay_ms: config.file_delete_delay_ms,
         }

@@ -22,6 +22,8 @@ use crate::shard::partition::Partition;
 pub struct Seen {
     /// Its high watermark.
     pub high_watermark: Offset,
+    /// Its last stable offset.
+    pub last_stable: Offset,
     /// Its first offset.
     pub log_start: Offset,
 }

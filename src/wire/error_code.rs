@@ -12,6 +12,12 @@ macro_rules! error_codes {
             $(#[doc = $message] $variant = $code,)*
         }
 
+        impl Default for ErrorCode {
+            fn default() -> Self {
+                Self::None
+            }
+        }
+
         impl ErrorCode {
             /// Every code, in the order of numbers.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];

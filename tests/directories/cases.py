@@ -5,19 +5,21 @@ ones; `partition.metadata`, which has the topic's id, stays.
 """
 import argparse
 import glob
+import json
 import os
 import re
 import shutil
 import sys
 import tempfile
+import time
 
 from servers import ROOT, Alluvium, Kafka, dump
-from batch import HEADER_BYTES, batches, batch, now_ms
+from batch import HEADER_BYTES, batches, batch, now_ms, record
 from connection import Connection
 from schema import Reader
 from suite import Suite, equal, true
 from world import CODECS, compress, decompress
-from generate import TOPICS, records
+from generate import TOPICS, fetch_committed, records
 
 suite = Suite("directories")
 GOLDEN = os.path.join(ROOT, "tests/golden")
@@ -127,7 +129,8 @@ def opens(topic):
         first = want[0][0] if topic != "log-records-deleted" else 22
         found = served(cluster, topic, first)
         true(all(one["crc_fits"] for one in found), "a CRC does not fit")
-        got = [row for one in found for row in records_of(one)]
+        # Markers are no records to the dump tool.
+        got = [row for one in found if not one["attributes"] & 32 for row in records_of(one)]
         want = [row for row in want if row[0] >= got[0][0]]
         true(got[0][0] <= first, f"the first offset is {got[0][0]}")
         equal(len(got), len(want), "records")
@@ -152,6 +155,18 @@ def _(context):
         equal(send(12), (0, 40), "the last batch again")
         equal(send(17)[0], 45, "a gap")
         equal(send(16), (0, 48), "the next batch")
+
+
+@suite.case("read-committed-is-told-what-kafka-told")
+def _(context):
+    # Last stable offset, aborted transactions and batches, from each offset of a log with open, committed and aborted ones.
+    cluster = context.golden().cluster
+    with open(os.path.join(GOLDEN, "log-transactions/fetched.json")) as golden, Connection(cluster.leader("log-transactions")) as connection:
+        told = json.load(golden)
+        true(any(row["aborted"] for row in told.values()), "Kafka told of aborted transactions")
+        true(any(row["last_stable_offset"] < row["high_watermark"] for row in told.values()), "one is open")
+        for offset, want in told.items():
+            equal(fetch_committed(connection, "log-transactions", int(offset)), want, f"from offset {offset}")
 
 
 WRITTEN = {"files-mixed": {}, "files-rolled": {"segment_bytes": 1048576, "index_interval_bytes": 1000}, "files-idempotent": {}}
@@ -221,6 +236,182 @@ def _(context):
         equal(bad, [], "what Kafka complains of")
     finally:
         kafka.stop()
+
+
+@suite.case("kafka-decodes-our-offsets-and-groups")
+def _(context):
+    ours = Alluvium(context.binary, context.port + 1, os.path.join(context.folder, "ours-groups"))
+    cluster = ours.start()
+    cluster.create_topic("read", 2)
+    with cluster.connect() as connection:
+        rows = connection.call("FindCoordinator", 4, {"CoordinatorKeys": ["classic", "modern"]})["Coordinators"]
+    at = {row["Key"]: (row["Host"], row["Port"]) for row in rows}
+    with Connection(at["classic"]) as connection:
+        join = {"GroupId": "classic", "SessionTimeoutMs": 10000, "RebalanceTimeoutMs": 10000, "MemberId": "", "ProtocolType": "consumer",
+                "GroupInstanceId": "instance", "Protocols": [{"Name": "range", "Metadata": b"\0\0\0\0\0\1\0\4read\xff\xff\xff\xff"}]}
+        joined = connection.call("JoinGroup", 9, join)
+        member = joined["MemberId"]
+        sync = {"GroupId": "classic", "GenerationId": 1, "MemberId": member, "GroupInstanceId": "instance", "ProtocolType": "consumer", "ProtocolName": "range",
+                "Assignments": [{"MemberId": member, "Assignment": b"\0\0\0\0\0\1\0\4read\0\0\0\1\0\0\0\0\xff\xff\xff\xff"}]}
+        equal(connection.call("SyncGroup", 5, sync)["ErrorCode"], 0, "sync")
+        part = {"PartitionIndex": 1, "CommittedOffset": 77, "CommittedMetadata": "here", "CommittedLeaderEpoch": 3}
+        commit = {"GroupId": "classic", "GenerationIdOrMemberEpoch": 1, "MemberId": member, "GroupInstanceId": "instance", "Topics": [{"Name": "read", "Partitions": [part]}]}
+        equal(connection.call("OffsetCommit", 8, commit)["Topics"][0]["Partitions"][0]["ErrorCode"], 0, "commit")
+    with Connection(at["modern"]) as connection:
+        beat = {"GroupId": "modern", "MemberId": "m", "MemberEpoch": 0, "InstanceId": None, "RackId": None, "RebalanceTimeoutMs": 30000,
+                "SubscribedTopicNames": ["read"], "SubscribedTopicRegex": None, "ServerAssignor": "range", "TopicPartitions": []}
+        equal(connection.call("ConsumerGroupHeartbeat", 1, beat)["ErrorCode"], 0, "heartbeat")
+    ours.stop()
+    logs = [name for name in glob.glob(os.path.join(ours.folder, "__consumer_offsets-*", "*.log")) if os.path.getsize(name)]
+    text = dump(logs, "--offsets-decoder", "--deep-iteration")
+    equal(complaints(text), [], "kafka-dump-log --offsets-decoder")
+    for part in ('"type":"1","data":{"group":"classic","topic":"read","partition":1}', '"offset":77,"leaderEpoch":3,"metadata":"here"',
+                 '"type":"2","data":{"group":"classic"}', '"groupInstanceId":"instance"', '"type":"3","data":{"groupId":"modern"}',
+                 '"type":"5","data":{"groupId":"modern","memberId":"m"}', '"subscribedTopicNames":["read"]', '"type":"6"', '"type":"7"', '"type":"8"'):
+        true(part in text, f"{part} is not in the dump: {text[:2000]}")
+
+
+COMPACTED = {
+    "compact-plain": {"delete.retention.ms": 86400000},
+    "compact-brief": {"delete.retention.ms": 100},
+    "compact-grouped": {"delete.retention.ms": 100, "segment.index.bytes": 10485760},
+}
+
+
+class Transactions:
+    """Two transactional producers."""
+
+    def __init__(self, cluster):
+        self.connection = cluster.connect()
+        self.ids = {}
+        for name in ("commits-first", "aborts-first"):
+            self.until_ready(lambda: self.connection.call("FindCoordinator", 2, {"Key": name, "KeyType": 1}))
+            body = {"TransactionalId": name, "TransactionTimeoutMs": 60000, "ProducerId": -1, "ProducerEpoch": -1}
+            self.ids[self.until_ready(lambda: self.connection.call("InitProducerId", 3, body))["ProducerId"]] = name
+
+    def until_ready(self, ask):
+        while True:
+            reply = ask()
+            # Not there yet, loading, or the last transaction is still being completed.
+            if reply["ErrorCode"] not in (14, 15, 16, 51):
+                equal(reply["ErrorCode"], 0, "the coordinator")
+                return reply
+            time.sleep(0.02)
+
+    def begin(self, producer_id, topic):
+        def ask():
+            body = {"V3AndBelowTransactionalId": self.ids[producer_id], "V3AndBelowProducerId": producer_id, "V3AndBelowProducerEpoch": 0,
+                    "V3AndBelowTopics": [{"Name": topic, "Partitions": [0]}]}
+            reply = self.connection.call("AddPartitionsToTxn", 3, body)
+            return {"ErrorCode": reply["ResultsByTopicV3AndBelow"][0]["ResultsByPartition"][0]["PartitionErrorCode"]}
+        self.until_ready(ask)
+        return self.ids[producer_id]
+
+    def end(self, producer_id, commits):
+        body = {"TransactionalId": self.ids[producer_id], "ProducerId": producer_id, "ProducerEpoch": 0, "Committed": commits}
+        return self.until_ready(lambda: self.connection.call("EndTxn", 3, body))["ErrorCode"]
+
+
+def compacted(cluster, base_ms):
+    """The same dirty log for either server: codecs, tombstones, idempotent producers, transactions of both ends."""
+    transactions = Transactions(cluster)
+    producer_ids = sorted(transactions.ids)
+
+    def send(connection, topic, number, keys, codec="none", attributes=0, **producer):
+        first_ms = base_ms + number * 4000
+        body = b"".join(record(at, None if (number + at) % 6 == 5 else b"value %d.%d %s" % (number, at, b"x" * (number * 29 % 300)),
+                               b"key %d" % key, [("trace", b"t")] if at % 2 else (), timestamp_delta=at) for at, key in enumerate(keys))
+        data = batch([b""] * len(keys), records=compress(codec, body), attributes=CODECS.index(codec) | attributes, timestamp_ms=first_ms,
+                     max_timestamp_ms=first_ms + len(keys) - 1, **producer)
+        name = None
+        if attributes & 16:
+            name = transactions.begin(producer["producer_id"], topic)
+        request = {"TransactionalId": name, "Acks": -1, "TimeoutMs": 10000, "TopicData": [{"Name": topic, "PartitionData": [{"Index": 0, "Records": data}]}]}
+        # NOT_ENOUGH_REPLICAS: the transaction is not verified yet.
+        deadline = time.monotonic() + 30
+        while (code := connection.call("Produce", 9, request)["Responses"][0]["PartitionResponses"][0]["ErrorCode"]) == 19 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        equal(code, 0, f"produce {number} to {topic}")
+
+    def end(topic, producer_id, commits):
+        before = cluster.end_offset(topic)
+        equal(transactions.end(producer_id, commits), 0, "end of a transaction")
+        # The marker comes a moment later.
+        while cluster.end_offset(topic) == before:
+            time.sleep(0.005)
+
+    def fill(topic, numbers):
+        with Connection(cluster.leader(topic)) as connection:
+            for number in numbers:
+                keys = [number * step % 11 for step in (1, 3, 7, 2)][: 1 + number % 4]
+                kind = number % 5
+                if kind < 2:
+                    send(connection, topic, number, keys, CODECS[number // 5 % 5])
+                elif kind == 2:
+                    send(connection, topic, number, keys[:1], producer_id=7000 + number // 5 % 2, producer_epoch=0, sequence=number // 10)
+                else:
+                    # Both ends of transactions, of two producers.
+                    send(connection, topic, number, keys[:2], attributes=16, producer_id=producer_ids[kind - 3], producer_epoch=0,
+                         sequence=sum(min(2, 1 + before % 4) for before in range(kind, number, 5)))
+                    end(topic, producer_ids[kind - 3], number // 5 % 2 == kind % 2)
+    return fill
+
+
+def dirty_from(path, topic):
+    """Where compaction has come to, as Kafka's checkpoint or a core's own says."""
+    try:
+        rows = [line.split() for line in open(path)]
+    except FileNotFoundError:
+        return -1
+    return next((int(row[2]) for row in rows if row[0] == topic), -1)
+
+
+def wait_until_compacted(paths, logs, topic):
+    """Until both have compacted all but their active segment."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        active = [max(int(os.path.basename(name)[:20]) for name in glob.glob(os.path.join(folder, f"{topic}-0", "*.log"))) for folder in logs]
+        if [dirty_from(path, topic) for path in paths] == active and active[0] == active[1]:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{topic}: compacted up to {[dirty_from(path, topic) for path in paths]}, active segments {active}")
+
+
+@suite.case("C090-the-same-records-survive-as-in-kafka")
+def _(context):
+    kafka = Kafka(context.port + 2, os.path.join(context.folder, "kafka-compacted"))
+    ours = Alluvium(context.binary, context.port + 1, os.path.join(context.folder, "ours-compacted"))
+    logs = [kafka.logs, ours.folder]
+    paths = [os.path.join(kafka.logs, "cleaner-offset-checkpoint"), os.path.join(ours.folder, "cleaner-offset-checkpoint.core-0")]
+    try:
+        clusters = [kafka.start("log.cleaner.backoff.ms=100", "transaction.state.log.num.partitions=1"), ours.start("log.cleaner.backoff.ms=100")]
+        for topic, configs in COMPACTED.items():
+            configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0.01, "segment.ms": 10000, "index.interval.bytes": 200,
+                       "segment.index.bytes": 1024, **configs}
+            for cluster in clusters:
+                cluster.create_topic(topic, 1, **{key.replace(".", "_"): value for key, value in configs.items()})
+        base_ms = now_ms() - 3_600_000
+        fills = [compacted(cluster, base_ms) for cluster in clusters]
+        # The second round drops what the first gave a horizon.
+        for numbers in (range(60), range(60, 120)):
+            for topic in COMPACTED:
+                for fill in fills:
+                    fill(topic, numbers)
+                wait_until_compacted(paths, logs, topic)
+                theirs, mine = ([row for one in served(cluster, topic) if one["attributes"] & 32 == 0 for row in records_of(one)] for cluster in clusters)
+                equal([row[0] for row in mine], [row[0] for row in theirs], f"{topic}: offsets after {numbers}")
+                equal(mine, theirs, f"{topic} after {numbers}")
+                true(len(mine) < numbers.stop, f"{len(mine)} records are left of {topic}")
+                markers = [[one["base_offset"] for one in served(cluster, topic) if one["attributes"] & 32 and one["count"]] for cluster in clusters]
+                equal(markers[1], markers[0], f"{topic}: markers after {numbers}")
+        ours.stop()
+        files = [name for topic in COMPACTED for name in sorted(glob.glob(os.path.join(ours.folder, f"{topic}-0", "*.*")))]
+        files = [name for name in files if name.endswith((".log", "index"))]
+        text = dump([name for name in files if not name.endswith("txnindex")], "--deep-iteration", "--index-sanity-check")
+        equal([line for line in complaints(text) if "onsecutive" not in line and "is followed by" not in line], [], "kafka-dump-log")
+    finally:
+        kafka.stop()
+        ours.stop()
 
 
 if __name__ == "__main__":

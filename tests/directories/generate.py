@@ -5,14 +5,16 @@
 Each has the partition's folder and the checkpoints beside it. The files differ from run to run (times, ids): commit them as a whole.
 """
 import glob
+import json
 import os
 import re
 import shutil
 import sys
 import tempfile
+import time
 
 from servers import ROOT, Kafka, dump
-from batch import batch, now_ms, record
+from batch import batch, batches, now_ms, record
 from world import CODECS, compress
 
 SMALL_INDEX = {"segment.index.bytes": 1024, "index.interval.bytes": 200}
@@ -25,6 +27,7 @@ TOPICS = {
     "log-epochs": {},
     "log-records-deleted": {"segment.ms": 10000, **SMALL_INDEX},
     "log-unclean": {"segment.ms": 10000, **SMALL_INDEX},
+    "log-transactions": {"segment.ms": 10000, **SMALL_INDEX},
 }
 CHECKPOINTS = ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"]
 
@@ -63,6 +66,81 @@ def fill(connection):
     connection.call("DeleteRecords", 2, {"Topics": rows, "TimeoutMs": 10000})
 
 
+class Transactional:
+    """A transactional producer of one partition, by raw requests (transaction version 1)."""
+
+    def __init__(self, connection, name, topic):
+        self.connection, self.name, self.topic, self.sequence = connection, name, topic, 0
+        self.again("FindCoordinator", 2, {"Key": name, "KeyType": 1})
+        body = {"TransactionalId": name, "TransactionTimeoutMs": 900000, "ProducerId": -1, "ProducerEpoch": -1}
+        reply = self.again("InitProducerId", 4, body)
+        self.producer = {"producer_id": reply["ProducerId"], "producer_epoch": reply["ProducerEpoch"]}
+
+    def again(self, api, version, body, code=lambda reply: reply["ErrorCode"]):
+        """Asks until the coordinator is there, and has done with the transaction before."""
+        for _ in range(600):
+            reply = self.connection.call(api, version, body)
+            if code(reply) not in (14, 15, 16, 51):
+                if code(reply) != 0:
+                    raise SystemExit(f"{api}: {reply}")
+                return reply
+            time.sleep(0.05)
+        raise SystemExit(f"{api}: {reply}")
+
+    def send(self, number, count=3):
+        ids = {"V3AndBelowTransactionalId": self.name, "V3AndBelowProducerId": self.producer["producer_id"],
+               "V3AndBelowProducerEpoch": self.producer["producer_epoch"], "V3AndBelowTopics": [{"Name": self.topic, "Partitions": [0]}]}
+        self.again("AddPartitionsToTxn", 3, ids,
+                   lambda reply: reply["ResultsByTopicV3AndBelow"][0]["ResultsByPartition"][0]["PartitionErrorCode"])
+        first_ms = now_ms() - 600_000 + number * 2500
+        data = batch([b""] * count, records=records(number * 10, count), attributes=16, timestamp_ms=first_ms,
+                     max_timestamp_ms=first_ms + (count - 1) * 3, sequence=self.sequence, **self.producer)
+        self.sequence += count
+        body = {"TransactionalId": self.name, "Acks": -1, "TimeoutMs": 10000,
+                "TopicData": [{"Name": self.topic, "PartitionData": [{"Index": 0, "Records": data}]}]}
+        row = self.connection.call("Produce", 9, body)["Responses"][0]["PartitionResponses"][0]
+        if row["ErrorCode"] != 0:
+            raise SystemExit(f"produce to {self.topic}: {row}")
+
+    def end(self, committed):
+        before = fetch_committed(self.connection, self.topic, 0)["high_watermark"]
+        self.again("EndTxn", 3, {"TransactionalId": self.name, "ProducerId": self.producer["producer_id"],
+                                 "ProducerEpoch": self.producer["producer_epoch"], "Committed": committed})
+        while fetch_committed(self.connection, self.topic, 0)["high_watermark"] == before:
+            time.sleep(0.02)
+
+
+def fetch_committed(connection, topic, offset):
+    """What a reader of read_committed is told from an offset on."""
+    row = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
+    body = {"MaxWaitMs": 0, "MinBytes": 0, "MaxBytes": 1 << 20, "IsolationLevel": 1, "Topics": [{"Topic": topic, "Partitions": [row]}],
+            "SessionEpoch": -1}
+    reply = connection.call("Fetch", 12, body)["Responses"][0]["Partitions"][0]
+    aborted = reply["AbortedTransactions"]
+    return {"error": reply["ErrorCode"], "high_watermark": reply["HighWatermark"], "last_stable_offset": reply["LastStableOffset"],
+            "aborted": None if aborted is None else [[row["ProducerId"], row["FirstOffset"]] for row in aborted],
+            "batches": [one["base_offset"] for one in batches(reply["Records"])]}
+
+
+def transactions(connection, topic="log-transactions"):
+    """Three producers in turn, committed and aborted across segments; the last transaction of one stays open."""
+    first, second, third = (Transactional(connection, f"{topic}-{number}", topic) for number in range(3))
+    for number in range(0, 24, 6):
+        first.send(number)
+        second.send(number + 1)
+        first.send(number + 2)
+        second.end(number % 12 == 0)
+        third.send(number + 3)
+        first.end(number % 12 != 0)
+        produce(connection, topic, number + 4, step_ms=2500)
+        third.end(False)
+    third.send(24)
+    first.send(25)
+    first.end(False)
+    second.send(26)
+    second.end(True)
+
+
 def keep(kafka, topics):
     for topic in topics:
         golden = os.path.join(ROOT, "tests/golden", topic)
@@ -97,8 +175,15 @@ def main():
                 kafka.cluster.wait_until_served("log-epochs", 1)
                 for more in range(3):
                     produce(connection, "log-epochs", number + more)
+        with kafka.cluster.connect() as connection:
+            kafka.cluster.wait_until_served("log-transactions", 1)
+            transactions(connection)
+            end = fetch_committed(connection, "log-transactions", 0)["high_watermark"]
+            told = {offset: fetch_committed(connection, "log-transactions", offset) for offset in range(end + 1)}
         kafka.stop()
         keep(kafka, [topic for topic in TOPICS if topic != "log-unclean"])
+        with open(os.path.join(ROOT, "tests/golden/log-transactions/fetched.json"), "w") as out:
+            out.write("{\n" + ",\n".join(f'"{offset}": {json.dumps(row)}' for offset, row in told.items()) + "\n}\n")
         with kafka.start().connect() as connection:
             kafka.cluster.wait_until_served("log-unclean", 1)
             for number in range(12):

@@ -16,9 +16,9 @@ class Kafka:
     def __init__(self, port, folder):
         self.port, self.folder, self.logs = port, folder, os.path.join(folder, "logs")
 
-    def start(self):
+    def start(self, *settings):
         environment = {"KAFKA_HEAP_OPTS": "-Xms256M -Xmx256M", **os.environ}
-        subprocess.run([PEER, "start", str(self.port), self.folder, "auto.create.topics.enable=false"], check=True, env=environment, stdout=sys.stderr)
+        subprocess.run([PEER, "start", str(self.port), self.folder, "auto.create.topics.enable=false", *settings], check=True, env=environment, stdout=sys.stderr)
         self.cluster = Cluster(f"127.0.0.1:{self.port}")
         return self.cluster
 
@@ -33,9 +33,10 @@ class Alluvium:
     def __init__(self, binary, port, folder):
         self.binary, self.port, self.folder, self.process = binary, port, folder, None
 
-    def start(self):
+    def start(self, *settings):
         self.log = open(self.folder + ".log", "a")
-        self.process = subprocess.Popen([self.binary, "serve", "--listen", f"127.0.0.1:{self.port}", "--cores", "1", "--data-dir", self.folder],
+        flags = [flag for setting in settings for flag in ("--set", setting)]
+        self.process = subprocess.Popen([self.binary, "serve", "--listen", f"127.0.0.1:{self.port}", "--cores", "1", "--data-dir", self.folder, *flags],
                                         stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL, text=True)
         while not (line := self.process.stdout.readline()).startswith("ready"):
             if not line:

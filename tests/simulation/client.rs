@@ -68,6 +68,8 @@ pub(crate) type Produced = Result<i64, i16>;
 pub(crate) struct Fetched {
     pub(crate) high_watermark: i64,
     pub(crate) log_start_offset: i64,
+    /// The offset after the last whole batch; the one asked for where there is none.
+    pub(crate) next_offset: i64,
     /// Offset, leader epoch and value of each record.
     pub(crate) records: Vec<(i64, i32, Vec<u8>)>,
 }
@@ -135,7 +137,7 @@ impl Connection {
         Ok(frame[reader.position_bytes()..].to_vec())
     }
 
-    async fn call(
+    pub(crate) async fn call(
         &mut self,
         api_key: ApiKey,
         api_version: i16,
@@ -319,15 +321,16 @@ impl Connection {
         let mut fetched = Fetched {
             high_watermark: found.high_watermark,
             log_start_offset: found.log_start_offset,
+            next_offset: from,
             records: Vec::new(),
         };
-        read_batches(found.records.unwrap_or_default(), from, &mut fetched.records)?;
+        read_batches(found.records.unwrap_or_default(), from, &mut fetched)?;
         Ok(fetched)
     }
 }
 
 /// The records from `from` on; a batch that is cut off at the end is left out, as clients do.
-fn read_batches(mut bytes: &[u8], from: i64, records: &mut Vec<(i64, i32, Vec<u8>)>) -> Result<(), CallError> {
+fn read_batches(mut bytes: &[u8], from: i64, fetched: &mut Fetched) -> Result<(), CallError> {
     let wrong = |what: &str| CallError::Nonsense(format!("fetched bytes: {what}"));
     while let Ok((header, walk)) = RecordWalk::new(bytes) {
         let batch = &bytes[..header.len_bytes as usize];
@@ -340,15 +343,17 @@ fn read_batches(mut bytes: &[u8], from: i64, records: &mut Vec<(i64, i32, Vec<u8
             let record = record.map_err(|error| wrong(&error.to_string()))?;
             let offset = header.base_offset.get() + i64::from(record.offset_delta);
             if offset >= from {
-                records.push((offset, header.leader_epoch.get(), record.value.unwrap_or_default().to_vec()));
+                let value = record.value.unwrap_or_default().to_vec();
+                fetched.records.push((offset, header.leader_epoch.get(), value));
             }
         }
+        fetched.next_offset = fetched.next_offset.max(header.last_offset().get() + 1);
         bytes = &bytes[header.len_bytes as usize..];
     }
     Ok(())
 }
 
-fn nonsense(error: DecodeError) -> CallError {
+pub(crate) fn nonsense(error: DecodeError) -> CallError {
     CallError::Nonsense(error.to_string())
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct Counts {
     pub(crate) batches_refused: Cell<u32>,
     pub(crate) records_read: Cell<u32>,
     pub(crate) deletes_acknowledged: Cell<u32>,
+    pub(crate) commits_acknowledged: Cell<u32>,
+    pub(crate) transactions_ended: Cell<u32>,
     pub(crate) readers_overtaken: Cell<u32>,
 }
 

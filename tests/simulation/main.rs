@@ -10,6 +10,9 @@
 //! client.rs   a connection that speaks Kafka's protocol
 //! ledger.rs   what all clients were promised and saw
 //! oracle.rs   what was promised of records, and whether it was kept: knows no server and no simulator
+//! member.rs    a member of a group: what it was told is committed stays
+//! transactor.rs a transactional producer, and what read_committed sees of it
+//! compaction.rs a compacted topic, whose segments are replaced while it crashes
 //! directories.rs several data directories, of which one fails
 //! deletion.rs what deleted segments leave behind
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
@@ -20,12 +23,15 @@
 mod broker;
 mod canary;
 mod client;
+mod compaction;
 mod deletion;
 mod directories;
 mod ledger;
+mod member;
 mod oracle;
 mod producer;
 mod scenario;
 mod seeds;
 mod server;
+mod transactor;
 mod workload;

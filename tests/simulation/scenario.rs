@@ -55,7 +55,14 @@ impl Scenario {
         let sim = Sim::new(SimOptions { seed, faults: Faults::default(), delays });
         let mut config = BrokerConfig::default();
         // Lives are short: segments are looked at for deletion early and often.
-        for pair in ["log.initial.task.delay.ms=5", "log.retention.check.interval.ms=20"] {
+        let pairs = [
+            "log.initial.task.delay.ms=5",
+            "log.retention.check.interval.ms=20",
+            "offsets.topic.num.partitions=4",
+            "transaction.state.log.num.partitions=4",
+            "group.initial.rebalance.delay.ms=5",
+        ];
+        for pair in pairs {
             config.set_pair(pair).expect("a config that works");
         }
         // In half of the seeds there is a tier, which is looked after all the time.

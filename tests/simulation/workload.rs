@@ -10,9 +10,11 @@ use alluvium::wire::uuid::Uuid;
 
 use crate::client::{CallError, Connection, Fetched, TopicView};
 use crate::ledger::{Ledger, TopicState, count};
+use crate::member;
 use crate::oracle::Contents;
 use crate::producer::{self, ProducerKind};
 use crate::server::{Server, core_of};
+use crate::transactor;
 
 /// What every client has: its core, what it promises to remember, and randomness of its own.
 pub(crate) struct Client {
@@ -78,6 +80,12 @@ impl Client {
 pub(crate) fn start(client: Client) {
     for number in 0..client.options.topic_count {
         spawn(&client, move |client| administer(client, format!("topic-{number}")));
+    }
+    for number in 0..client.random.below(3) {
+        spawn(&client, move |client| member::run(client, format!("group-{number}")));
+    }
+    for number in 0..client.random.below(3) {
+        spawn(&client, move |client| transactor::run(client, format!("transactor-{number}")));
     }
 }
 

@@ -71,13 +71,6 @@ impl Folder {
         }
     }
 
-    /// Forgets the changes up to `until`: the sync failed, and a power cut takes them back. Halves of renames stay, so
-    /// that no file is lost or doubled by one.
-    pub(in crate::ring::sim) fn forget_changes(&self, until: u64) {
-        let is_half = |change: &NameChange| matches!(change, NameChange::MoveIn(..) | NameChange::MoveOut(_));
-        self.state.borrow_mut().pending.retain(|(number, change)| *number > until || is_half(change));
-    }
-
     pub(in crate::ring::sim) fn used_bytes(&self) -> u64 {
         let state = self.state.borrow();
         let bytes = state.visible.values().map(|node| match node {

@@ -7,11 +7,12 @@ import os
 import re
 import subprocess
 import sys
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../raw"))
 from connection import Cluster
-from suite import Suite, equal, expected_brokers, true, unique
+from suite import Suite, equal, eventually, expected_brokers, true, unique
 
 suite = Suite("console")
 PARTITIONS = 2
@@ -144,6 +145,84 @@ def _(context):
     names = [topic["Name"] for topic in context.cluster.metadata()["Topics"]]
     true(context.topic not in names, "the topic is still listed")
 
+
+@suite.case("groups-consume-describe-reset-delete")
+def _(context):
+    topic, group = context.cluster.create_topic(unique("console-group"), 2), unique("console-group")
+    groups = lambda *arguments, **options: context.tool("consumer-groups", *arguments, **options)
+
+    def consume(count):
+        text = context.tool("console-consumer", "--topic", topic, "--group", group, "--max-messages", str(count), "--timeout-ms", "30000",
+                            "--from-beginning")
+        return sorted(text.split())
+
+    context.tool("console-producer", "--topic", topic, stdin=b"".join(b"line%02d\n" % i for i in range(20)))
+    equal(consume(20), [f"line{i:02d}" for i in range(20)], "the first time")
+    text = groups("--describe", "--group", group)
+    rows = [line.split() for line in text.split("\n") if line.startswith(group)]
+    equal((sum(int(row[3]) for row in rows), {row[5] for row in rows}), (20, {"0"}), f"committed, and lag: {text}")
+    true(re.search(rf"{group}\s+Empty|{group}.*Empty", groups("--list", "--state")), "the group is listed as empty")
+    groups("--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute")
+    equal(consume(20), [f"line{i:02d}" for i in range(20)], "after the reset")
+    true("successful" in groups("--delete", "--group", group), "delete")
+    true(group not in groups("--list"), "the group is gone")
+
+
+def rebalances(context, *arguments):
+    """Two Java consumers share four partitions; the first keeps what it may."""
+    topic, group = context.cluster.create_topic(unique("console-group"), 4), unique("console-group")
+    started = []
+
+    def start():
+        process = subprocess.Popen([TOOL, "verifiable-consumer", "--bootstrap-server", context.bootstrap, "--topic", topic, "--group-id", group,
+                                    *arguments],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        events = []
+
+        def read():
+            for line in process.stdout:
+                events.append(json.loads(line))
+
+        threading.Thread(target=read, daemon=True).start()
+        started.append((process, events))
+        return events
+
+    def held(events):
+        """What it has by its own account."""
+        parts = set()
+        for event in events:
+            if event["name"] == "partitions_assigned":
+                parts |= {p["partition"] for p in event["partitions"]}
+            if event["name"] == "partitions_revoked":
+                parts -= {p["partition"] for p in event["partitions"]}
+        return parts
+
+    try:
+        first = start()
+        eventually(lambda: held(first) == {0, 1, 2, 3}, "the first has all", 60)
+        second = start()
+        eventually(lambda: len(held(first)) == 2 and held(first) | held(second) == {0, 1, 2, 3}, "two each", 60)
+        revoked = [p["partition"] for event in first if event["name"] == "partitions_revoked" for p in event["partitions"]]
+        equal(len(revoked), 2, "the first gave only away what the second got")
+    finally:
+        for process, _ in started:
+            process.kill()
+            process.wait()
+    return group
+
+
+@suite.case("groups-of-the-consumer-protocol")
+def _(context):
+    group = rebalances(context, "--group-protocol", "consumer")
+    true("consumer" in context.tool("groups", "--list", "--consumer", "--protocol", "consumer"), "the group is listed")
+    true(group in context.tool("consumer-groups", "--describe", "--members", "--group", group), "the group is described")
+
+
+@suite.case("groups-of-java-consumers-rebalance-cooperatively")
+def _(context):
+    group = rebalances(context, "--assignment-strategy", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor", "--session-timeout", "6000")
+    # Both are gone without a word.
+    eventually(lambda: "Empty" in context.tool("consumer-groups", "--describe", "--state", "--group", group), "the group is empty", 30)
 
 if __name__ == "__main__":
     sys.exit(suite.main(Context))

@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../raw"))
 from connection import Cluster
-from suite import Suite, equal, expected_brokers, true, unique
+from suite import Suite, equal, eventually, expected_brokers, true, unique
 
 suite = Suite("kcat")
 PARTITIONS = 4
@@ -161,6 +161,72 @@ def _(context):
     text = context.kcat("-P", "-t", topic, "-p", "0", stdin=b"x" * 2000, fails=True)
     true("too large" in text, f"answer: {text[:300]}")
 
+
+def members(context, group, topic, count, *arguments):
+    """Consumers of one group, each with its lines of output; ended with `stop`."""
+    started = []
+    for _ in range(count):
+        started.append(subprocess.Popen(["kcat", "-b", context.bootstrap, "-G", group, topic, "-q", "-u", "-f", "%p:%s\n",
+                                         "-X", "auto.offset.reset=earliest", "-X", "session.timeout.ms=6000",
+                                         "-X", "heartbeat.interval.ms=300", "-X", "fetch.wait.max.ms=50", *arguments],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+    return started
+
+
+def lines_of(process, into):
+    import threading
+
+    def read():
+        for line in process.stdout:
+            into.append(line.rstrip(b"\n"))
+
+    threading.Thread(target=read, daemon=True).start()
+    return into
+
+
+@suite.case("group-of-two-shares-the-work-and-goes-on-when-one-is-killed")
+def _(context):
+    topic, group = context.topic(), unique("kcat-group")
+    first, second = members(context, group, topic, 2)
+    read = [lines_of(first, []), lines_of(second, [])]
+
+    def write(round_):
+        for partition in range(PARTITIONS):
+            context.produce(topic, partition, [b"%d-%d-%d" % (round_, partition, i) for i in range(20)])
+
+    def wait_for(round_, within_s=30.0):
+        wanted = {b"%d:%d-%d-%d" % (p, round_, p, i) for p in range(PARTITIONS) for i in range(20)}
+        eventually(lambda: wanted <= set(read[0] + read[1]), f"round {round_} is read", within_s)
+
+    try:
+        write(0)
+        wait_for(0)
+        partitions = lambda lines, round_: {line.split(b":")[0] for line in lines if line.split(b":")[1].startswith(b"%d-" % round_)}
+        # Both are in by the time that a round is read by both.
+        for round_ in range(1, 20):
+            write(round_)
+            wait_for(round_)
+            if partitions(read[0], round_) and partitions(read[1], round_):
+                break
+        equal([len(partitions(lines, round_)) for lines in read], [2, 2], "partitions of each")
+        second.kill()
+        second.wait()
+        write(50)
+        wait_for(50)
+    finally:
+        for process in (first, second):
+            process.kill()
+            process.wait()
+
+
+@suite.case("group-resumes-where-it-stopped")
+def _(context):
+    topic, group = context.topic(partitions=1), unique("kcat-group")
+    read = lambda count: context.kcat("-G", group, topic, "-c", str(count), "-q", "-X", "auto.offset.reset=earliest")
+    context.produce(topic, 0, [b"a%d" % i for i in range(30)])
+    equal(read(30).split(), [b"a%d" % i for i in range(30)], "the first time")
+    context.produce(topic, 0, [b"b%d" % i for i in range(10)])
+    equal(read(10).split(), [b"b%d" % i for i in range(10)], "only what is new")
 
 if __name__ == "__main__":
     sys.exit(suite.main(Context))

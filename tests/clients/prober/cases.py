@@ -10,6 +10,7 @@ import probe
 import frames
 import handshake
 import topics
+import groups
 import produce
 import fetch
 import delete_records

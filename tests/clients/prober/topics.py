@@ -1,4 +1,4 @@
-"""Metadata, CreateTopics, DeleteTopics, DescribeConfigs, DescribeCluster, FindCoordinator, ListOffsets."""
+"""Metadata, CreateTopics, DeleteTopics, DescribeConfigs, DescribeCluster, ListOffsets."""
 import uuid
 
 from connection import Connection
@@ -112,19 +112,6 @@ def _(probe):
     equal((found["ErrorCode"], found["ClusterId"]), (OK, known["ClusterId"]), "cluster id")
     equal(sorted((b["BrokerId"], b["Host"], b["Port"]) for b in found["Brokers"]), sorted((b["NodeId"], b["Host"], b["Port"]) for b in known["Brokers"]), "brokers")
     true(found["ControllerId"] in [b["BrokerId"] for b in found["Brokers"]], f"controller {found['ControllerId']}")
-
-
-@suite.case("find-coordinator-before-groups-exist")
-def _(probe):
-    # Kafka makes its offsets topic at the first question and has a coordinator a little later; alluvium has no groups yet.
-    wanted = (OK, COORDINATOR_NOT_AVAILABLE) if probe.is_kafka else (COORDINATOR_NOT_AVAILABLE,)
-    with probe.connect() as connection:
-        for version in (0, 1, 3):
-            reply = connection.call("FindCoordinator", version, {"Key": unique("group")})
-            true(reply["ErrorCode"] in wanted, f"version {version}: error {reply['ErrorCode']}")
-        row = connection.call("FindCoordinator", 4, {"CoordinatorKeys": ["g1", "g2"]})["Coordinators"]
-        equal([r["Key"] for r in row], ["g1", "g2"], "keys")
-        true(all(r["ErrorCode"] in wanted for r in row), f"version 4: {row}")
 
 
 BAD_TOPICS = {

@@ -113,13 +113,9 @@ def _(probe):
         true(row["ErrorCode"] == OK and "log.segment.bytes" in [c["Name"] for c in row["Configs"]], f"broker: error {row['ErrorCode']}")
 
 
-@suite.case("every-version-of-describe-cluster-and-find-coordinator")
+@suite.case("every-version-of-describe-cluster")
 def _(probe):
     with probe.connect() as connection:
         for version in offered(probe, "DescribeCluster"):
             reply = connection.call("DescribeCluster", version, {})
             equal((reply["ErrorCode"], len(reply["Brokers"])), (OK, len(probe.cluster.metadata([])["Brokers"])), f"DescribeCluster version {version}")
-        for version in offered(probe, "FindCoordinator"):
-            reply = connection.call("FindCoordinator", version, {"CoordinatorKeys": ["g"]} if version >= 4 else {"Key": "g"})
-            row = reply["Coordinators"][0] if version >= 4 else reply
-            true(row["ErrorCode"] in ((OK, COORDINATOR_NOT_AVAILABLE) if probe.is_kafka else (COORDINATOR_NOT_AVAILABLE,)), f"FindCoordinator version {version}: {row}")

@@ -287,5 +287,61 @@ def _(context):
     eventually(lambda: context.topic not in context.admin.list_topics(), "the topic is gone")
 
 
+class Member:
+    """A consumer of a group in a thread of its own; `assigned` is what it has."""
+
+    def __init__(self, context, group, topic, **options):
+        self.consumer = KafkaConsumer(topic, bootstrap_servers=context.bootstrap, group_id=group, auto_offset_reset="earliest",
+                                      enable_auto_commit=False, session_timeout_ms=6000, heartbeat_interval_ms=300, max_poll_interval_ms=6000, **options)
+        self.records, self.stopped, self.crashes = [], threading.Event(), False
+        self.assigned = frozenset()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while not self.stopped.is_set():
+            for records in self.consumer.poll(timeout_ms=100).values():
+                self.records += records
+            if self.records:
+                try:
+                    self.consumer.commit()
+                except (errors.CommitFailedError, errors.RebalanceInProgressError):
+                    pass
+            self.assigned = frozenset(part.partition for part in self.consumer.assignment())
+
+    def stop(self, leave=True):
+        self.stopped.set()
+        self.thread.join(20)
+        if leave:
+            self.consumer.close()
+
+
+def shared(members, partitions):
+    """True where these have all partitions among them, each one once, and nobody has none."""
+    got = [p for member in members for p in member.assigned]
+    return sorted(got) == list(range(partitions)) and all(member.assigned for member in members)
+
+
+@suite.case("group-of-three-one-leaves-one-comes-back")
+def _(context):
+    topic, group = context.create(unique("python-group"), 6), unique("python-group")
+    members = [Member(context, group, topic) for _ in range(3)]
+    try:
+        eventually(lambda: shared(members, 6), "three share six partitions", 40)
+        produce(context, topic, [(p, None, b"v%d" % p, [], TIMESTAMP_MS) for p in range(6)])
+        eventually(lambda: sorted(r.value for m in members for r in m.records) == [b"v%d" % p for p in range(6)], "all is read once", 20)
+        members.pop().stop()
+        eventually(lambda: shared(members, 6), "two share six partitions", 40)
+        members.append(Member(context, group, topic))
+        eventually(lambda: shared(members, 6), "three again", 40)
+        equal(members[-1].records, [], "what was committed is not read again")
+    finally:
+        for member in members:
+            member.stop()
+    committed = context.admin.list_group_offsets([group]) if hasattr(context.admin, "list_group_offsets") else None
+    if committed is None:
+        committed = context.admin.list_consumer_group_offsets(group)
+        equal({part.partition: found.offset for part, found in committed.items()}, {p: 1 for p in range(6)}, "committed")
+
 if __name__ == "__main__":
     sys.exit(suite.main(Context))

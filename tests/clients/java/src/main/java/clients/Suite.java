@@ -34,6 +34,7 @@ public final class Suite {
         try (Session session = new Session(bootstrap)) {
             new ProduceCases(session).addTo(suite);
             new AdminCases(session).addTo(suite);
+            new TransactionCases(session).addTo(suite);
             failed = suite.run(List.of(args).subList(Math.min(1, args.length), args.length));
         }
         System.exit(failed);

@@ -1,0 +1,113 @@
+//! When something is due: one deadline a key, the earliest first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// What a deadline is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeadlineOf {
+    /// A member must be heard of by then.
+    Session {
+        /// The group.
+        group_id: Rc<str>,
+        /// The member.
+        member_id: Rc<str>,
+    },
+    /// A member must have given back by then what is no longer its own.
+    Revocation {
+        /// The group.
+        group_id: Rc<str>,
+        /// The member.
+        member_id: Rc<str>,
+    },
+    /// The members of a rebalance must have joined by then.
+    Join {
+        /// The group.
+        group_id: Rc<str>,
+    },
+    /// The members of a generation must have asked for their assignments by then.
+    Sync {
+        /// The group.
+        group_id: Rc<str>,
+    },
+    /// Committed offsets are looked at for expiry.
+    OffsetExpiry,
+}
+
+/// All deadlines of a coordinator.
+#[derive(Debug, Default)]
+pub struct Deadlines {
+    by_key: BTreeMap<DeadlineOf, u64>,
+    by_time: BTreeSet<(u64, DeadlineOf)>,
+}
+
+impl Deadlines {
+    /// Sets a deadline, in place of the one that the key has.
+    pub fn set(&mut self, key: DeadlineOf, at_ms: u64) {
+        self.cancel(&key);
+        self.by_time.insert((at_ms, key.clone()));
+        self.by_key.insert(key, at_ms);
+    }
+
+    /// Takes a deadline back.
+    pub fn cancel(&mut self, key: &DeadlineOf) {
+        if let Some((key, at_ms)) = self.by_key.remove_entry(key) {
+            let was_there = self.by_time.remove(&(at_ms, key));
+            assert!(was_there, "a deadline stands in both maps");
+        }
+    }
+
+    /// The earliest.
+    pub fn next_ms(&self) -> Option<u64> {
+        self.by_time.first().map(|(at_ms, _)| *at_ms)
+    }
+
+    /// Takes the earliest, where it is due.
+    pub fn pop_due(&mut self, now_ms: u64) -> Option<DeadlineOf> {
+        if self.next_ms()? > now_ms {
+            return None;
+        }
+        let (_, key) = self.by_time.pop_first()?;
+        self.by_key.remove(&key);
+        Some(key)
+    }
+
+    /// Puts off all of rebalances: those who were to come could not.
+    pub fn put_off_rebalances(&mut self, by_ms: u64) {
+        let is_of_rebalance = |key: &DeadlineOf| {
+            matches!(key, DeadlineOf::Join { .. } | DeadlineOf::Sync { .. } | DeadlineOf::Revocation { .. })
+        };
+        let late: Vec<(DeadlineOf, u64)> = self
+            .by_key
+            .iter()
+            .filter(|(key, _)| is_of_rebalance(key))
+            .map(|(key, at_ms)| (key.clone(), *at_ms))
+            .collect();
+        for (key, at_ms) in late {
+            self.set(key, at_ms.saturating_add(by_ms));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_is_due_first_and_each_key_has_one() {
+        let join = |name: &str| DeadlineOf::Join { group_id: name.into() };
+        let mut deadlines = Deadlines::default();
+        deadlines.set(join("a"), 30);
+        deadlines.set(join("b"), 20);
+        deadlines.set(join("a"), 10);
+        deadlines.set(DeadlineOf::OffsetExpiry, 20);
+        assert_eq!(deadlines.next_ms(), Some(10));
+        assert_eq!(deadlines.pop_due(9), None);
+        assert_eq!(deadlines.pop_due(10), Some(join("a")));
+        deadlines.cancel(&DeadlineOf::OffsetExpiry);
+        deadlines.put_off_rebalances(5);
+        assert_eq!(deadlines.pop_due(24), None);
+        assert_eq!(deadlines.pop_due(25), Some(join("b")));
+        assert_eq!(deadlines.next_ms(), None);
+    }
+}
