@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use support::client::{ReadRecord, batch};
-use support::process::{Server, ServerPlan};
+use support::process::{Server, ServerPlan, binary};
 use support::random::{self, Random};
 use support::wait;
 
@@ -248,5 +248,58 @@ fn c147_a_wrong_tier_or_topic_is_refused_in_words() {
     required.start_refused().assert_refused("--tier");
     let server = ServerPlan::new(plain.path()).flags(&gone).start();
     assert!(server.log_count("the tier does not answer") > 0, "{}", server.log());
+    server.stop().assert_clean();
+}
+
+/// `alluvium tier` with these words: its exit code and what it printed.
+fn tier_command(place: &Place, words: &[&str]) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(binary());
+    command.arg("tier").args(words);
+    if words[0] != "check" {
+        command.arg("--data-dir").arg(place.data());
+    }
+    if words[0] != "ls" {
+        command.arg("--tier").arg(format!("file://{}", place.tier().display()));
+    }
+    let done = command.output().expect("the binary starts");
+    let text = [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    (done.status.code(), text)
+}
+
+#[test]
+fn verify_finds_what_is_damaged_missing_or_unknown() {
+    let place = Place::new();
+    let server = place.plan().start();
+    create(&server, &tiered(&[("local.retention.bytes", "0")]));
+    produce(&server, 0, 8);
+    eventually("all is in the tier", || list(&server, EARLIEST_LOCAL) == 16);
+    server.stop().assert_clean();
+    let (code, text) = tier_command(&place, &["check"]);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = tier_command(&place, &["ls"]);
+    assert_eq!((code, text.lines().count()), (Some(0), 1 + place.remote_files().len()), "{text}");
+    let (code, text) = tier_command(&place, &["verify", TOPIC]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("0 problems"), "{text}");
+
+    let mut files = place.remote_files();
+    files.sort();
+    // A record's bit, half a file, a file, and one that nobody knows.
+    let mut bytes = fs::read(&files[0]).expect("readable");
+    *bytes.last_mut().expect("not empty") ^= 1;
+    fs::write(&files[0], &bytes).expect("writable");
+    let bytes = fs::read(&files[1]).expect("readable");
+    fs::write(&files[1], &bytes[..bytes.len() / 2]).expect("writable");
+    fs::remove_file(&files[2]).expect("there");
+    fs::write(files[2].with_file_name("AAAAAAAAAAAAAAAAAAAAAA"), b"?").expect("writable");
+    let (code, text) = tier_command(&place, &["verify"]);
+    assert_eq!(code, Some(1), "{text}");
+    for what in ["its CRC is wrong", "not in the store", "nobody knows this file", "4 problems"] {
+        assert!(text.contains(what), "{what}: {text}");
+    }
+    // A reader is told; the server stays up, and what is whole is read.
+    let server = place.plan().start();
+    assert_all(&server, 16, 16);
+    assert!(server.client(0).fetch(TOPIC, 0, 0, 1 << 20).is_ok());
     server.stop().assert_clean();
 }

@@ -15,6 +15,7 @@ use crate::ring::io::Part;
 use crate::ring::task::TaskId;
 use crate::shard::core::Shard;
 use crate::shard::partition::Partition;
+use crate::shard::read::RangeSource;
 use crate::shard::router::Route;
 use crate::shard::watch::{RemoteWatch, Seen};
 use crate::wire::error_code::ErrorCode;
@@ -312,10 +313,13 @@ fn encode(
         parts.push(Part::Bytes(out[from..cut.position_bytes].to_vec()));
         from = cut.position_bytes;
         if let Some(range) = found[cut.slot].records.take() {
-            parts.push(Part::File {
-                file: range.file,
-                position_bytes: range.plan.position_bytes,
-                len_bytes: u64::from(range.plan.len_bytes),
+            parts.push(match range.source {
+                RangeSource::File(file) => Part::File {
+                    file,
+                    position_bytes: range.plan.position_bytes,
+                    len_bytes: u64::from(range.plan.len_bytes),
+                },
+                RangeSource::Memory(bytes) => Part::Bytes(bytes),
             });
         }
     }

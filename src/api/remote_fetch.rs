@@ -8,7 +8,7 @@ use crate::log::transaction_index::AbortedTransaction;
 use crate::record::offset::{LeaderEpoch, Offset};
 use crate::ring::shared_file::SharedFile;
 use crate::shard::core::Shard;
-use crate::shard::read::RecordsRange;
+use crate::shard::read::{RangeSource, RecordsRange};
 use crate::shard::router::Route;
 use crate::wire::error_code::ErrorCode;
 
@@ -20,8 +20,14 @@ struct Crossing {
     log_start: i64,
     aborted: Vec<AbortedTransaction>,
     aborted_is_null: bool,
-    records: Option<(SharedFile, ReadPlan)>,
+    records: Option<(CrossingSource, ReadPlan)>,
     diverging: Option<(LeaderEpoch, Offset)>,
+}
+
+/// A range's source, on its way.
+enum CrossingSource {
+    File(SharedFile),
+    Memory(Vec<u8>),
 }
 
 /// Reads partitions of `core`, in order, within the budget. One answer for each.
@@ -38,7 +44,13 @@ pub async fn read(shard: &Rc<Shard>, core: usize, asks: &[Ask], budget: Budget, 
         log_start: crossing.log_start,
         aborted: crossing.aborted,
         aborted_is_null: crossing.aborted_is_null,
-        records: crossing.records.map(|(file, plan)| RecordsRange { file: shard.io().adopt_file(file), plan }),
+        records: crossing.records.map(|(source, plan)| {
+            let source = match source {
+                CrossingSource::File(file) => RangeSource::File(shard.io().adopt_file(file)),
+                CrossingSource::Memory(bytes) => RangeSource::Memory(bytes),
+            };
+            RecordsRange { source, plan }
+        }),
         diverging: crossing.diverging,
         ..Found::error(crossing.error)
     };
@@ -63,7 +75,14 @@ async fn read_here(shard: Rc<Shard>, asks: Vec<Ask>, mut budget: Budget, read_co
 }
 
 fn cross(found: Found) -> Crossing {
-    let shared = found.records.map(|range| Ok((range.file.share()?, range.plan))).transpose();
+    let share = |range: RecordsRange| {
+        let source = match range.source {
+            RangeSource::File(file) => CrossingSource::File(file.share()?),
+            RangeSource::Memory(bytes) => CrossingSource::Memory(bytes),
+        };
+        Ok((source, range.plan))
+    };
+    let shared = found.records.map(share).transpose();
     let (error, records) = match shared {
         Ok(records) => (found.error, records),
         Err(error) => {

@@ -11,7 +11,9 @@ use super::consume_args::ConsumeArgs;
 use super::cores::CoresWanted;
 use super::dump_args::DumpArgs;
 use super::group_args::GroupArgs;
+use super::hdfs_args::HdfsArgs;
 use super::produce_args::ProduceArgs;
+use super::tier_args::TierArgs;
 use super::txn_args::TxnArgs;
 use crate::record::compression::Compression;
 use crate::ring::ring_mask::RingMask;
@@ -43,6 +45,8 @@ pub enum Command {
     Consume(ConsumeArgs),
     /// Print what is in files of a data directory, and whether they are whole.
     Dump(DumpArgs),
+    /// Look at the tier: list it, check it, read all of it back.
+    Tier(TierArgs),
     /// Load a running server (this one or Apache Kafka) and measure it.
     Bench(BenchArgs),
 }
@@ -76,7 +80,8 @@ pub struct ServeArgs {
     /// 128M to 1G a core]
     #[arg(long, value_name = "SIZE", value_parser = byte_size::parse)]
     pub memory: Option<u64>,
-    /// Where topics with remote.storage.enable keep their sealed segments: a folder of a second disk, file:///mnt/hdd/base
+    /// Where topics with remote.storage.enable keep their sealed segments: a folder of a second disk, file:///mnt/hdd/base, or
+    /// HDFS, hdfs://namenode:8020/base
     #[arg(long, value_name = "URL")]
     pub tier: Option<TierUrl>,
     /// Do not start where the tier does not answer; otherwise the server starts, says so, and tries again
@@ -85,6 +90,9 @@ pub struct ServeArgs {
     /// Memory of each core for the tier's work [default: 128M]
     #[arg(long, value_name = "SIZE", value_parser = byte_size::parse, requires = "tier")]
     pub tier_memory: Option<u64>,
+    /// How HDFS is reached
+    #[command(flatten)]
+    pub hdfs: HdfsArgs,
     /// A broker setting, spelled as in Kafka's server.properties; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
     pub settings: Vec<(String, String)>,

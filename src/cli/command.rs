@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::args::{BenchCommand, Command, CommandLine};
-use super::{bench_fetch, bench_produce, consume, dump, groups, produce, serve, topics, txns};
+use super::{bench_fetch, bench_produce, consume, dump, groups, produce, serve, tier, topics, txns};
 
 /// Runs the command: 0 where it did what was asked, 1 where it could not (2 is clap's, for a wrong command line).
 pub fn run(line: CommandLine) -> ExitCode {
@@ -15,6 +15,7 @@ pub fn run(line: CommandLine) -> ExitCode {
         Command::Produce(args) => ("produce", said(produce::run(&args))),
         Command::Consume(args) => ("consume", said(consume::run(&args))),
         Command::Dump(args) => ("dump", said(dump::run(&args))),
+        Command::Tier(args) => ("tier", said(tier::run(&args.command))),
         Command::Bench(args) => match args.command {
             BenchCommand::Produce(args) => ("bench produce", said(bench_produce::run(&args))),
             BenchCommand::Fetch(args) => ("bench fetch", said(bench_fetch::run(&args))),

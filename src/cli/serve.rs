@@ -127,6 +127,9 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
             url,
             is_required: options.tier_required.value,
             memory_bytes: usize::try_from(options.tier_memory_bytes.value).unwrap_or(usize::MAX),
+            hdfs: options.hdfs.clone(),
+            #[cfg(feature = "hdfs")]
+            companion: None,
         }),
         broker_config,
     };

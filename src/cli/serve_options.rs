@@ -15,6 +15,7 @@ use super::byte_size;
 use super::cores::{self, CORES_MAX, CoresError, Processor};
 use crate::control::broker_config::BrokerConfigError;
 use crate::ring::ring_mask::RingMask;
+use crate::tier::hdfs_options::HdfsOptions;
 use crate::tier::tier_url::TierUrl;
 
 /// All that the server needs to know, resolved once and handed down.
@@ -38,6 +39,8 @@ pub struct ServeOptions {
     pub memory_bytes: Resolved<u64>,
     /// The tier, where there is one.
     pub tier: Resolved<Option<TierUrl>>,
+    /// How HDFS is reached, where the tier is there.
+    pub hdfs: HdfsOptions,
     /// Whether a server whose tier does not answer starts.
     pub tier_required: Resolved<bool>,
     /// Memory of each core for the tier's work.
@@ -103,6 +106,11 @@ pub enum ServeError {
         /// The directory.
         path: PathBuf,
     },
+    /// Built without HDFS.
+    #[error(
+        "--tier: this server was built without HDFS; build it with `--features hdfs`, or name a folder, file:///..."
+    )]
+    NoHdfs,
     /// Processors.
     #[error("--cores: {0}")]
     Cores(#[from] CoresError),
@@ -158,6 +166,9 @@ impl ServeOptions {
                 return Err(ServeError::DataDirTwice { path: path.clone() });
             }
         }
+        if !cfg!(feature = "hdfs") && matches!(args.tier, Some(TierUrl::Hdfs { .. })) {
+            return Err(ServeError::NoHdfs);
+        }
         let memory_bytes = match args.memory {
             Some(bytes) => Resolved::flag(bytes),
             None => Resolved {
@@ -180,6 +191,7 @@ impl ServeOptions {
             durability: Resolved::or(args.durability, Durability::default()),
             memory_bytes,
             tier: args.tier.clone().map_or_else(|| Resolved::default_of(None), |url| Resolved::flag(Some(url))),
+            hdfs: args.hdfs.options(),
             tier_required: Resolved::or(args.tier_required.then_some(true), false),
             tier_memory_bytes: Resolved::or(args.tier_memory, TIER_MEMORY_BYTES),
             settings,

@@ -57,6 +57,15 @@ impl PartitionLog {
     /// What is to be read for the aborted transactions that a reader of `range` has to know. `None`: there are none.
     pub fn plan_aborted(&self, range: &ReadPlan) -> Option<AbortedPlan> {
         let first = self.segments.binary_search_by_key(&range.segment, Segment::id).ok()?;
+        self.plan_aborted_from(first, range.start_offset, self.upper_bound(first, range))
+    }
+
+    /// What of the local log is to be read besides for a reader of `from..upper`, which lies below it in the tier.
+    pub fn plan_aborted_above(&self, from: Offset, upper: Offset) -> Option<AbortedPlan> {
+        self.plan_aborted_from(0, from, upper)
+    }
+
+    fn plan_aborted_from(&self, first: usize, from: Offset, upper: Offset) -> Option<AbortedPlan> {
         // An entry stands in the segment of its marker, which may be a later one than the transaction's records.
         let with_any = self.segments[first..].iter().filter(|segment| segment.transaction_index().entry_count() > 0);
         let sources: Vec<AbortedSource> = with_any
@@ -68,11 +77,7 @@ impl PartitionLog {
                 },
             })
             .collect();
-        (!sources.is_empty()).then(|| AbortedPlan {
-            from: range.start_offset,
-            upper: self.upper_bound(first, range),
-            sources,
-        })
+        (!sources.is_empty()).then_some(AbortedPlan { from, upper, sources })
     }
 
     /// An offset behind all of a range, as near as memory knows one: Kafka's `fetchUpperBoundOffset`.

@@ -299,6 +299,15 @@ impl Io {
         }
     }
 
+    /// Wakes this core from any thread; `None` in the simulator, which has no other threads.
+    pub fn notifier(&self) -> Option<crate::ring::mesh::Notifier> {
+        match &self.core.driver {
+            Driver::Uring(driver) => Some(driver.ring().seat().notifier()),
+            #[cfg(any(test, feature = "sim"))]
+            Driver::Sim(_) => None,
+        }
+    }
+
     /// Has the current task polled at the next notice from another core (or thread). Always returns at once; look at
     /// the inbox after this call, not before, and no notice is lost.
     pub fn note_notified(&self) {

@@ -25,6 +25,10 @@ use crate::shard::core::ShardMail;
 use crate::shard::error::StartError;
 use crate::shard::hosting::Closed;
 use crate::shard::options::{ListenMode, ShardOptions};
+#[cfg(feature = "hdfs")]
+use crate::tier::companion::Companion;
+#[cfg(feature = "hdfs")]
+use crate::tier::tier_url::TierUrl;
 
 /// What the server was started with, resolved.
 #[derive(Clone, Debug)]
@@ -71,6 +75,9 @@ pub enum ServeError {
     /// A core could not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The thread that speaks to HDFS.
+    #[error("the thread that speaks to HDFS could not be started: {0}")]
+    Companion(io::Error),
     /// A core's thread is gone.
     #[error("core {core} ended unexpectedly; see the lines above")]
     CoreGone {
@@ -90,6 +97,10 @@ pub fn serve(mut options: ServerOptions, ready: impl FnOnce(), wait_for_stop: im
     // Half of the descriptors for segments; connections have the rest.
     let open_files = usize::try_from(offered.open_files_max).unwrap_or(usize::MAX);
     options.shard.open_files_max = (open_files / 2 / cores.max(1)).clamp(OPEN_SEGMENTS_MIN, OPEN_SEGMENTS_MAX);
+    #[cfg(feature = "hdfs")]
+    if let Some(tier) = options.shard.tier.as_mut().filter(|tier| matches!(tier.url, TierUrl::Hdfs { .. })) {
+        tier.companion = Some(Companion::start(tier.hdfs.deadline_ms).map_err(ServeError::Companion)?);
+    }
     // All ports and all locks first: a server that cannot have them changes nothing on the disk.
     let ports = bind_soon(|| bind(&options)).map_err(|taken| ServeError::Port {
         core: taken.core,

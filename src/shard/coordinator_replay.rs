@@ -63,11 +63,9 @@ pub(in crate::shard) async fn replay<M: Machine>(
             Err(_) if next < partition.log().borrow().offsets().log_start => return Err(ReplayFailure::Changed),
             Err(error) => return Err(ReplayFailure::Read(error)),
         };
-        let buffer = shard.io().buffer(range.plan.len_bytes as usize);
-        let (read, buffer) = range.file.read_at(buffer, range.plan.position_bytes).await;
-        let read_bytes = read.map_err(|error| ReplayFailure::Read(error.into()))?;
+        let buffer = range.read(shard.io()).await.map_err(|error| ReplayFailure::Read(error.into()))?;
         let before = next;
-        let mut bytes = &buffer[..read_bytes.min(range.plan.len_bytes as usize)];
+        let mut bytes = &buffer[..];
         while let Some(batch) = whole_batch(bytes) {
             let header = check_crc(batch).map_err(|error| ReplayFailure::corrupt(next, error))?;
             if header.base_offset.plus(i64::from(header.last_offset_delta)) >= next {

@@ -37,6 +37,7 @@ pub mod partition;
 pub mod producer_snapshots;
 pub mod read;
 pub mod recompression;
+pub mod remote_aborted;
 pub mod remote_partition;
 pub mod remote_read;
 pub mod remote_time;

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use crate::control::broker_config::BrokerConfig;
+#[cfg(feature = "hdfs")]
+use crate::tier::companion::Companion;
+use crate::tier::hdfs_options::HdfsOptions;
 use crate::tier::tier_url::TierUrl;
 
 /// What a core was started with. The same on all cores.
@@ -51,7 +54,7 @@ pub struct ShardOptions {
 }
 
 /// Where sealed segments are copied to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct TierOptions {
     /// `--tier`
     pub url: TierUrl,
@@ -59,6 +62,11 @@ pub struct TierOptions {
     pub is_required: bool,
     /// `--tier-memory`: memory of this core for copies and reads of the tier, in bytes.
     pub memory_bytes: usize,
+    /// Where it is in HDFS.
+    pub hdfs: HdfsOptions,
+    /// The thread that speaks to HDFS, for all cores; made when the server starts.
+    #[cfg(feature = "hdfs")]
+    pub companion: Option<Companion>,
 }
 
 /// How connections find the core of their partition.

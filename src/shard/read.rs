@@ -5,23 +5,50 @@ use std::rc::Rc;
 
 use crate::log::error::ReadError;
 use crate::log::lookup::LookupStep;
-use crate::log::partition_transactions::AbortedSource;
+use crate::log::partition_transactions::{AbortedPlan, AbortedSource};
 use crate::log::plan::{ReadBound, ReadPlan, SegmentId};
 use crate::log::transaction_index::{AbortedTransaction, TRANSACTION_ENTRY_BYTES, collect};
 use crate::record::offset::Offset;
-use crate::ring::io::File;
+use crate::ring::buffer::Buffer;
+use crate::ring::io::{File, Io};
 use crate::shard::core::Shard;
 use crate::shard::error::ReadFailure;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
-use crate::shard::remote_read;
+use crate::shard::{remote_aborted, remote_read};
+
+/// What a range is sent from.
+pub enum RangeSource {
+    /// The segment's file; it stays readable although the segment may be deleted.
+    File(File),
+    /// Read from a tier that is not of this machine: exactly the range.
+    Memory(Vec<u8>),
+}
 
 /// A range of records, ready to be sent.
 pub struct RecordsRange {
-    /// The segment's file; it stays readable although the segment may be deleted.
-    pub file: File,
+    /// Where they are.
+    pub source: RangeSource,
     /// Where the range is, and what follows it.
     pub plan: ReadPlan,
+}
+
+impl RecordsRange {
+    /// Reads the range; less where the file ends before.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub async fn read(self, io: &Io) -> io::Result<Buffer> {
+        match self.source {
+            RangeSource::File(file) => {
+                let buffer = io.buffer(self.plan.len_bytes as usize);
+                let (read, mut buffer) = file.read_at(buffer, self.plan.position_bytes).await;
+                buffer.truncate(read?);
+                Ok(buffer)
+            }
+            RangeSource::Memory(bytes) => Ok(Buffer::from_vec(bytes)),
+        }
+    }
 }
 
 /// Finds the records from `from` on, up to `bound`. `None`: there are none yet, or the first batch does not
@@ -77,7 +104,7 @@ pub async fn locate(
                 if let Some(hint) = found.next_hint {
                     partition.log().borrow_mut().read_hint(hint);
                 }
-                return Ok(Some(RecordsRange { file, plan: found }));
+                return Ok(Some(RecordsRange { source: RangeSource::File(file), plan: found }));
             }
         };
         let Some(file) = open(shard, partition, segment, kind).await? else {
@@ -109,8 +136,24 @@ pub async fn aborted_transactions(
     range: &ReadPlan,
 ) -> Result<Option<Vec<AbortedTransaction>>, ReadFailure> {
     let mut found = Vec::new();
+    if !partition.has_segment(range.segment) {
+        // In the tier; its transactions may have been ended in what is here.
+        let upper = remote_aborted::collect_remote(shard, partition, range, &mut found).await?;
+        let plan = upper.and_then(|upper| partition.log().borrow().plan_aborted_above(range.start_offset, upper));
+        return collect_local(shard, partition, plan, found).await;
+    }
+    let plan = partition.log().borrow().plan_aborted(range);
+    collect_local(shard, partition, plan, found).await
+}
+
+async fn collect_local(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    plan: Option<AbortedPlan>,
+    mut found: Vec<AbortedTransaction>,
+) -> Result<Option<Vec<AbortedTransaction>>, ReadFailure> {
     let replacements = partition.log().borrow().replacements();
-    let Some(plan) = partition.log().borrow().plan_aborted(range) else { return Ok(Some(found)) };
+    let Some(plan) = plan else { return Ok(Some(found)) };
     for source in plan.sources {
         let goes_on = match source {
             AbortedSource::Memory(entries) => collect(entries, plan.from, plan.upper, &mut found),

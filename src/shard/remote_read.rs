@@ -10,7 +10,7 @@ use crate::record::offset::Offset;
 use crate::shard::core::Shard;
 use crate::shard::error::{ReadFailure, RemoteReadError};
 use crate::shard::partition::Partition;
-use crate::shard::read::RecordsRange;
+use crate::shard::read::{RangeSource, RecordsRange};
 use crate::shard::tier::RemoteFile;
 use crate::tier::remote_segments::RemoteSpan;
 use crate::tier::segment_file::Section;
@@ -29,15 +29,28 @@ pub async fn locate(
     bound: ReadBound,
 ) -> Result<Option<RecordsRange>, ReadFailure> {
     let mut from = from;
+    // What is not of this machine is held in memory until it is sent.
+    let bytes_max = if shard.tier().is_some_and(|tier| tier.store().is_local()) {
+        bytes_max
+    } else {
+        bytes_max.min(REMOTE_BYTES_MAX)
+    };
     loop {
         let Some(span) = find(partition, from) else { return Err(out_of_range(partition)) };
         let file = open(shard, partition, &span).await?;
         match look_up(shard, partition, &span, &file, from, bytes_max, whole_first_batch).await? {
             Found::Range(plan) => {
-                let Some(local) = file.file.local().cloned() else { return Err(out_of_range(partition)) };
-                let position_bytes = plan.position_bytes + file.header.position_bytes(Section::Log);
                 shard.counters().remote_reads.add(1);
-                return Ok(Some(RecordsRange { file: local, plan: ReadPlan { position_bytes, ..plan } }));
+                let source = match file.file.local() {
+                    Some(local) => RangeSource::File(local.clone()),
+                    None => {
+                        let len_bytes = plan.len_bytes as usize;
+                        let bytes = read_section(shard, &file, Section::Log, plan.position_bytes, len_bytes).await?;
+                        RangeSource::Memory(bytes.to_vec())
+                    }
+                };
+                let position_bytes = plan.position_bytes + file.header.position_bytes(Section::Log);
+                return Ok(Some(RecordsRange { source, plan: ReadPlan { position_bytes, ..plan } }));
             }
             Found::DoesNotFit => return Ok(None),
             // Its last offsets have no records: the next segment has those that follow.
@@ -138,3 +151,6 @@ async fn look_up(
         walked_to_end = lookup.scan_position() == Some(copy.log_bytes);
     }
 }
+
+/// Held for each partition of a fetch at most, but for a first batch that is longer.
+const REMOTE_BYTES_MAX: u32 = 1024 * 1024;

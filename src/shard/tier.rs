@@ -13,13 +13,16 @@ use crate::record::offset::PartitionId;
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
 use crate::shard::error::RemoteReadError;
-use crate::shard::options::ShardOptions;
+use crate::shard::options::{ShardOptions, TierOptions};
 use crate::tier::error::{SegmentFileError, StoreError};
+#[cfg(feature = "hdfs")]
+use crate::tier::hdfs_store::HdfsStore;
 use crate::tier::metadata::RemoteSegmentId;
 use crate::tier::mover::{Mover, MoverLimits};
 use crate::tier::remote_segments::RemoteSpan;
 use crate::tier::segment_file::{HEADER_BYTES, Section, SegmentFileHeader};
 use crate::tier::store::{Store, StoredFile, segment_path};
+use crate::tier::tier_url::TierUrl;
 
 /// The tier, on one core.
 pub struct Tier {
@@ -57,7 +60,7 @@ impl Tier {
             bytes_per_second: config.remote_copy_bytes_per_second() / u64::from(options.core_count.max(1)),
         };
         Some(Self {
-            store: Store::at(io, &tier.url),
+            store: store_of(io, tier)?,
             mover: RefCell::new(Mover::new(limits, seeds())),
             is_claimed: Cell::new(false),
             news: Cell::new(true),
@@ -155,6 +158,21 @@ impl Tier {
     /// Closes the file of a segment that goes.
     pub(in crate::shard) fn forget(&self, id: PartitionId, segment: RemoteSegmentId) {
         self.files.borrow_mut().pop(&(id, segment));
+    }
+}
+
+/// The store that the options name; `None` where this program was built without it.
+pub fn store_of(io: &Io, tier: &TierOptions) -> Option<Store> {
+    match &tier.url {
+        TierUrl::Directory(base) => Some(Store::directory(io, base)),
+        #[cfg(feature = "hdfs")]
+        TierUrl::Hdfs { cluster, base } => {
+            let companion = tier.companion.clone()?;
+            Some(Store::Hdfs(HdfsStore::new(io, companion, cluster, base, tier.hdfs.clone())))
+        }
+        // The command line has refused it.
+        #[cfg(not(feature = "hdfs"))]
+        TierUrl::Hdfs { .. } => None,
     }
 }
 

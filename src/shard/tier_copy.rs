@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::log::layout;
 use crate::log::leader_epochs::{EpochEntry, LeaderEpochs};
@@ -16,7 +16,7 @@ use crate::log::plan::SegmentId;
 use crate::record::batch::Crc32c;
 use crate::record::offset::{Offset, TimestampMs};
 use crate::ring::buffer::Buffer;
-use crate::ring::io::{File, OpenHow};
+use crate::ring::io::{File, OpenHow, read_file};
 use crate::shard::core::Shard;
 use crate::shard::partition::Partition;
 use crate::shard::remote_partition::RemotePartition;
@@ -24,6 +24,7 @@ use crate::shard::tier::Tier;
 use crate::shard::tier_work::{WorkError, check_goes_on};
 use crate::tier::batch_walk::BatchWalk;
 use crate::tier::error::StoreError;
+use crate::tier::index_check::{IndexCheck, MadeIndexes};
 use crate::tier::metadata::{RemoteSegment, RemoteSegmentId, SegmentEvent};
 use crate::tier::segment_file::SegmentFileHeader;
 use crate::tier::segment_state::SegmentState;
@@ -52,12 +53,30 @@ pub(in crate::shard) async fn copy(
     remote: &Rc<RemotePartition>,
     candidate: &Candidate,
 ) -> Result<(), WorkError> {
+    match copy_with(shard, partition, remote, candidate, None).await {
+        Err(WorkError::WrongIndex { indexes, .. }) => {
+            let (topic, index) = (partition.topic(), partition.id().partition);
+            warn!(topic, partition = index, segment = %candidate.segment, "an index of the segment is wrong: it is copied with one made anew; the next start that looks at it mends the local one");
+            copy_with(shard, partition, remote, candidate, Some(indexes)).await
+        }
+        done => done,
+    }
+}
+
+/// Copies one segment, with `indexes` in the place of its own where they are given.
+async fn copy_with(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    remote: &Rc<RemotePartition>,
+    candidate: &Candidate,
+    indexes: Option<MadeIndexes>,
+) -> Result<(), WorkError> {
     let Some(tier) = shard.tier() else { return Err(WorkError::GivenUp) };
     let io = shard.io();
     let (topic, id) = (partition.topic(), partition.id());
     let began_at = io.now();
     let epochs = epochs_within(partition.log().borrow().epochs(), candidate);
-    let mut sections = Sections::open(shard, partition, candidate, &epochs).await?;
+    let mut sections = Sections::open(shard, partition, candidate, &epochs, indexes).await?;
     let header = SegmentFileHeader::of(sections.len_bytes())?;
     let segment_id = RemoteSegmentId::from_random(u128::from(io.random_u64()) << 64 | u128::from(io.random_u64()));
     let mut segment = RemoteSegment {
@@ -132,8 +151,8 @@ fn epochs_within(epochs: &LeaderEpochs, candidate: &Candidate) -> (String, Vec<E
 
 /// The local files of a segment, open.
 struct Sections {
-    offset_index: Option<(File, u64)>,
-    time_index: Option<(File, u64)>,
+    indexes: MadeIndexes,
+    index_interval_bytes: u32,
     epochs: String,
     producers: Option<(File, u64)>,
     transactions: Option<(File, u64)>,
@@ -146,13 +165,21 @@ impl Sections {
         partition: &Partition,
         candidate: &Candidate,
         epochs: &(String, Vec<EpochEntry>),
+        indexes: Option<MadeIndexes>,
     ) -> Result<Self, WorkError> {
         let (folder, segment) = (partition.folder(), candidate.segment);
         let log_path = layout::segment_path(folder, segment);
         let log = shard.io().open(&log_path, OpenHow::Read).await?;
+        let indexes = match indexes {
+            Some(indexes) => indexes,
+            None => MadeIndexes {
+                offset_index: read_index(shard, &layout::offset_index_path(folder, segment)).await?,
+                time_index: read_index(shard, &layout::time_index_path(folder, segment)).await?,
+            },
+        };
         Ok(Self {
-            offset_index: open_part(shard, &layout::offset_index_path(folder, segment)).await?,
-            time_index: open_part(shard, &layout::time_index_path(folder, segment)).await?,
+            indexes,
+            index_interval_bytes: partition.limits().log.index_interval_bytes,
             epochs: epochs.0.clone(),
             producers: open_part(shard, &layout::producer_snapshot_path(folder, candidate.next_base)).await?,
             transactions: open_part(shard, &transaction_index_path(folder, segment)).await?,
@@ -163,8 +190,8 @@ impl Sections {
     fn len_bytes(&self) -> [u64; 6] {
         let len = |part: &Option<(File, u64)>| part.as_ref().map_or(0, |(_, len_bytes)| *len_bytes);
         [
-            len(&self.offset_index),
-            len(&self.time_index),
+            self.indexes.offset_index.len() as u64,
+            self.indexes.time_index.len() as u64,
             self.epochs.len() as u64,
             len(&self.producers),
             len(&self.transactions),
@@ -178,8 +205,11 @@ impl Sections {
 
     /// Sends all, in the order of the format; says the largest timestamp of the records.
     async fn send(&mut self, sending: &mut Sending<'_>, candidate: &Candidate) -> Result<TimestampMs, WorkError> {
-        for part in [self.offset_index.take(), self.time_index.take()].into_iter().flatten() {
-            sending.send_file(&part, |_| Ok(())).await?;
+        let segment = candidate.segment.base_offset();
+        let MadeIndexes { offset_index, time_index } = std::mem::take(&mut self.indexes);
+        let mut check = IndexCheck::new(segment, &offset_index, &time_index, self.index_interval_bytes);
+        for index in [offset_index, time_index].into_iter().filter(|index| !index.is_empty()) {
+            sending.send(Buffer::from_vec(index)).await?;
         }
         let epochs = std::mem::take(&mut self.epochs);
         if !epochs.is_empty() {
@@ -188,17 +218,29 @@ impl Sections {
         for part in [self.producers.take(), self.transactions.take()].into_iter().flatten() {
             sending.send_file(&part, |_| Ok(())).await?;
         }
-        let segment = candidate.segment.base_offset();
         let damaged = |source| WorkError::Damaged { segment, source };
         let mut walk = BatchWalk::new(segment);
-        sending.send_file(&self.log, |bytes| walk.feed(bytes, |_, _| {}).map_err(damaged)).await?;
+        sending
+            .send_file(&self.log, |bytes| walk.feed(bytes, |at, header| check.batch(at, header)).map_err(damaged))
+            .await?;
         let (end, max_timestamp) = walk.finish().map_err(damaged)?;
         if end > candidate.next_base {
             let source =
                 crate::tier::error::BatchDamage { position_bytes: 0, what: "its offsets reach into the next segment" };
             return Err(damaged(source));
         }
-        Ok(max_timestamp)
+        match check.finish() {
+            Some(indexes) => Err(WorkError::WrongIndex { segment, indexes }),
+            None => Ok(max_timestamp),
+        }
+    }
+}
+
+/// An index; one that is missing is made anew.
+async fn read_index(shard: &Rc<Shard>, path: &Path) -> Result<Vec<u8>, WorkError> {
+    match read_file(shard.io(), path, INDEX_BYTES_MAX).await {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => Ok(read?),
     }
 }
 
@@ -264,5 +306,7 @@ impl Sending<'_> {
     }
 }
 
+/// `segment.index.bytes` is a positive 32-bit number, and twice that is no index.
+const INDEX_BYTES_MAX: u64 = 1 << 31;
 /// Read, checked and sent at once; the core does other things in between.
 const PIECE_BYTES: usize = 256 * 1024;

@@ -16,6 +16,7 @@ use crate::shard::retention;
 use crate::shard::tier_copy::{self, Candidate};
 use crate::shard::tier_removal;
 use crate::tier::error::{BatchDamage, MetadataError, OwnerError, SegmentFileError, StoreError};
+use crate::tier::index_check::MadeIndexes;
 use crate::tier::mover::Admission;
 use crate::tier::owner;
 use crate::tier::remote_expiry::{Expiry, TotalRetention};
@@ -39,6 +40,14 @@ pub enum WorkError {
         segment: Offset,
         /// Where.
         source: BatchDamage,
+    },
+    /// An index of the segment is wrong: these are right.
+    #[error("an index of segment {segment} is wrong")]
+    WrongIndex {
+        /// The segment.
+        segment: Offset,
+        /// To be copied instead.
+        indexes: MadeIndexes,
     },
     /// The segment does not fit into the format.
     #[error(transparent)]

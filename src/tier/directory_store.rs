@@ -44,7 +44,7 @@ impl DirectoryStore {
         if path.is_empty() { self.base.clone() } else { self.base.join(path) }
     }
 
-    pub(in crate::tier) async fn create(&self, path: &str) -> Result<DirectoryUpload, StoreError> {
+    pub(in crate::tier) async fn create(&self, path: &str, _len_bytes: u64) -> Result<DirectoryUpload, StoreError> {
         let file =
             self.io.open(&self.full(path), OpenHow::CreateOrTruncate).await.map_err(|e| StoreError::of(path, e))?;
         Ok(DirectoryUpload { file, path: path.to_owned(), written_bytes: 0 })

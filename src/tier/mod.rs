@@ -4,8 +4,14 @@
 //! is, and `shard` carries it out. Formats are in `FORMAT.md`.
 
 pub mod batch_walk;
+#[cfg(feature = "hdfs")]
+pub mod companion;
 pub mod directory_store;
 pub mod error;
+pub mod hdfs_options;
+#[cfg(feature = "hdfs")]
+pub mod hdfs_store;
+pub mod index_check;
 pub mod metadata;
 pub mod metadata_file;
 pub mod mover;

@@ -3,25 +3,34 @@
 //! Names are of its own: parts with `/` between them, below the base. A file is written under a name in `.tmp` and gets its
 //! own by a rename, so that a name stands for a whole file.
 
+use std::path::Path;
+
 use crate::record::offset::PartitionId;
 use crate::ring::buffer::Buffer;
 use crate::ring::io::{File, Io};
 use crate::tier::directory_store::{DirectoryFile, DirectoryStore, DirectoryUpload};
 use crate::tier::error::StoreError;
+#[cfg(feature = "hdfs")]
+use crate::tier::hdfs_store::{HdfsFile, HdfsStore, HdfsUpload};
 use crate::tier::metadata::RemoteSegmentId;
-use crate::tier::tier_url::TierUrl;
 
 /// A store, on its core.
 #[derive(Clone)]
 pub enum Store {
     /// A folder: `file://`.
     Directory(DirectoryStore),
+    /// `hdfs://`.
+    #[cfg(feature = "hdfs")]
+    Hdfs(HdfsStore),
 }
 
 /// A file that is being written.
 pub enum Upload {
     /// In a folder.
     Directory(DirectoryUpload),
+    /// In HDFS.
+    #[cfg(feature = "hdfs")]
+    Hdfs(HdfsUpload),
 }
 
 /// A file that is read.
@@ -29,6 +38,9 @@ pub enum Upload {
 pub enum StoredFile {
     /// In a folder.
     Directory(DirectoryFile),
+    /// In HDFS.
+    #[cfg(feature = "hdfs")]
+    Hdfs(HdfsFile),
 }
 
 /// One entry of a folder.
@@ -43,10 +55,17 @@ pub struct StoreEntry {
 }
 
 impl Store {
-    /// The store at a place.
-    pub fn at(io: &Io, url: &TierUrl) -> Self {
-        match url {
-            TierUrl::Directory(base) => Self::Directory(DirectoryStore::new(io, base)),
+    /// The folder as a store.
+    pub fn directory(io: &Io, base: &Path) -> Self {
+        Self::Directory(DirectoryStore::new(io, base))
+    }
+
+    /// True where its files are files of this machine.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Directory(_) => true,
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(_) => false,
         }
     }
 
@@ -54,6 +73,8 @@ impl Store {
     pub fn url(&self) -> String {
         match self {
             Self::Directory(store) => store.url(),
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(store) => store.url(),
         }
     }
 
@@ -61,9 +82,11 @@ impl Store {
     ///
     /// # Errors
     /// The store does not do it now.
-    pub async fn create(&self, path: &str, _len_bytes: u64) -> Result<Upload, StoreError> {
+    pub async fn create(&self, path: &str, len_bytes: u64) -> Result<Upload, StoreError> {
         match self {
-            Self::Directory(store) => store.create(path).await.map(Upload::Directory),
+            Self::Directory(store) => store.create(path, len_bytes).await.map(Upload::Directory),
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(store) => store.create(path, len_bytes).await.map(Upload::Hdfs),
         }
     }
 
@@ -74,6 +97,8 @@ impl Store {
     pub async fn make_folder(&self, path: &str) -> Result<(), StoreError> {
         match self {
             Self::Directory(store) => store.make_folder(path).await,
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(store) => store.make_folder(path).await,
         }
     }
 
@@ -84,6 +109,8 @@ impl Store {
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), StoreError> {
         match self {
             Self::Directory(store) => store.rename(from, to).await,
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(store) => store.rename(from, to).await,
         }
     }
 
@@ -94,6 +121,8 @@ impl Store {
     pub async fn len_bytes(&self, path: &str) -> Result<u64, StoreError> {
         match self {
             Self::Directory(store) => store.len_bytes(path).await,
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(store) => store.len_bytes(path).await,
         }
     }
 
@@ -104,6 +133,8 @@ impl Store {
     pub async fn open(&self, path: &str) -> Result<StoredFile, StoreError> {
         match self {
             Self::Directory(store) => store.open(path).await.map(StoredFile::Directory),
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(store) => store.open(path).await.map(StoredFile::Hdfs),
         }
     }
 
@@ -114,6 +145,8 @@ impl Store {
     pub async fn remove(&self, path: &str, is_dir: bool) -> Result<bool, StoreError> {
         match self {
             Self::Directory(store) => store.remove(path, is_dir).await,
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(store) => store.remove(path).await,
         }
     }
 
@@ -124,6 +157,8 @@ impl Store {
     pub async fn list(&self, path: &str) -> Result<Vec<StoreEntry>, StoreError> {
         match self {
             Self::Directory(store) => store.list(path).await,
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(store) => store.list(path).await,
         }
     }
 
@@ -148,6 +183,8 @@ impl Upload {
     pub async fn append(&mut self, bytes: Buffer) -> Result<Buffer, StoreError> {
         match self {
             Self::Directory(upload) => upload.append(bytes).await,
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(upload) => upload.append(bytes).await,
         }
     }
 
@@ -158,6 +195,8 @@ impl Upload {
     pub async fn close(self, len_bytes: u64) -> Result<(), StoreError> {
         match self {
             Self::Directory(upload) => upload.close(len_bytes).await,
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(upload) => upload.close(len_bytes).await,
         }
     }
 }
@@ -167,6 +206,8 @@ impl StoredFile {
     pub fn len_bytes(&self) -> u64 {
         match self {
             Self::Directory(file) => file.len_bytes(),
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(file) => file.len_bytes(),
         }
     }
 
@@ -177,6 +218,8 @@ impl StoredFile {
     pub async fn read(&self, buffer: Buffer, position_bytes: u64) -> Result<Buffer, StoreError> {
         match self {
             Self::Directory(file) => file.read(buffer, position_bytes).await,
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(file) => file.read(buffer, position_bytes).await,
         }
     }
 
@@ -184,6 +227,8 @@ impl StoredFile {
     pub fn local(&self) -> Option<&File> {
         match self {
             Self::Directory(file) => Some(file.local()),
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(_) => None,
         }
     }
 }

@@ -9,11 +9,18 @@ use std::str::FromStr;
 pub enum TierUrl {
     /// `file:///mnt/hdd/base`: a folder of this machine.
     Directory(PathBuf),
+    /// `hdfs://namenode:8020/base`, or a name service of the configuration in the place of the NameNode.
+    Hdfs {
+        /// Scheme and authority.
+        cluster: String,
+        /// The folder.
+        base: String,
+    },
 }
 
 /// A place that is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no tier: write file:///an/absolute/folder")]
+#[error("{text:?} is no tier: write file:///an/absolute/folder or hdfs://namenode:8020/folder")]
 pub struct TierUrlError {
     /// As it was given.
     pub text: String,
@@ -24,6 +31,14 @@ impl FromStr for TierUrl {
 
     fn from_str(text: &str) -> Result<Self, TierUrlError> {
         let refused = || TierUrlError { text: text.to_owned() };
+        if let Some(rest) = text.strip_prefix("hdfs://") {
+            let (authority, base) = rest.split_at_checked(rest.find('/').unwrap_or(rest.len())).ok_or_else(refused)?;
+            let base = base.trim_end_matches('/');
+            if authority.is_empty() || base.is_empty() {
+                return Err(refused());
+            }
+            return Ok(Self::Hdfs { cluster: format!("hdfs://{authority}"), base: base.to_owned() });
+        }
         let path = text.strip_prefix("file://").ok_or_else(refused)?;
         let path = path.trim_end_matches('/');
         // `file://host/path` is not of this machine; `/` alone is nobody's.
@@ -38,6 +53,7 @@ impl fmt::Display for TierUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Directory(path) => write!(f, "file://{}", path.display()),
+            Self::Hdfs { cluster, base } => write!(f, "{cluster}{base}"),
         }
     }
 }
@@ -48,10 +64,25 @@ mod tests {
 
     #[test]
     fn a_place_is_read_and_printed() {
-        for (text, printed) in [("file:///mnt/hdd", "file:///mnt/hdd"), ("file:///mnt/hdd/", "file:///mnt/hdd")] {
+        for (text, printed) in [
+            ("file:///mnt/hdd", "file:///mnt/hdd"),
+            ("file:///mnt/hdd/", "file:///mnt/hdd"),
+            ("hdfs://nn:8020/a/b/", "hdfs://nn:8020/a/b"),
+        ] {
             assert_eq!(text.parse::<TierUrl>().expect(text).to_string(), printed);
         }
-        for text in ["", "/mnt/hdd", "file://", "file:///", "file://host/x", "s3://bucket", "file://./x"] {
+        for text in [
+            "",
+            "/mnt/hdd",
+            "file://",
+            "file:///",
+            "file://host/x",
+            "s3://bucket",
+            "file://./x",
+            "hdfs://nn",
+            "hdfs:///a",
+            "hdfs://nn/",
+        ] {
             assert!(text.parse::<TierUrl>().is_err(), "{text}");
         }
     }

@@ -17,6 +17,7 @@ use alluvium::shard::checkpoints;
 use alluvium::shard::core::ShardMail;
 use alluvium::shard::hosting::Closed;
 use alluvium::shard::options::{BrokerAddress, ListenMode, ShardOptions, TierOptions};
+use alluvium::tier::hdfs_options::HdfsOptions;
 use alluvium::tier::tier_url::TierUrl;
 
 /// Cores of the server: one listens on the port, the next on the port after.
@@ -168,6 +169,9 @@ impl Server {
                 url: TierUrl::Directory(PathBuf::from(TIER_DIR)),
                 is_required: false,
                 memory_bytes: 64 << 20,
+                hdfs: HdfsOptions::default(),
+                #[cfg(feature = "hdfs")]
+                companion: None,
             }),
         }
     }

@@ -1,0 +1,279 @@
+//! HDFS as a store, through the companion thread.
+//!
+//! What its client lacks is worked around here (versions 0.14): no call has a time limit of its own, so each gets one; a
+//! writer does not go on after a lost DataNode, so a copy begins anew; places of blocks are asked for once, at the opening,
+//! so a read that fails opens the file again; reads past the end panic, so they are cut before.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hdfs_native::client::FileStatus;
+use hdfs_native::file::{FileReader, FileWriter};
+use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
+
+use crate::ring::buffer::Buffer;
+use crate::ring::io::Io;
+use crate::tier::companion::Companion;
+use crate::tier::error::StoreError;
+use crate::tier::hdfs_options::HdfsOptions;
+use crate::tier::store::StoreEntry;
+
+/// A folder of HDFS.
+#[derive(Clone)]
+pub struct HdfsStore {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    io: Io,
+    companion: Companion,
+    /// As the operator wrote it.
+    url: String,
+    /// Scheme and authority.
+    cluster: String,
+    base: String,
+    options: HdfsOptions,
+    client: std::cell::RefCell<Option<Client>>,
+}
+
+/// A file that is being written.
+pub struct HdfsUpload {
+    store: HdfsStore,
+    path: String,
+    writer: Option<FileWriter>,
+}
+
+/// An open file.
+#[derive(Clone)]
+pub struct HdfsFile {
+    store: HdfsStore,
+    path: String,
+    reader: Rc<std::cell::RefCell<Arc<FileReader>>>,
+    len_bytes: u64,
+}
+
+impl HdfsStore {
+    /// The folder `base` of the cluster `cluster` (`hdfs://namenode:8020`).
+    pub fn new(io: &Io, companion: Companion, cluster: &str, base: &str, options: HdfsOptions) -> Self {
+        let inner = Inner {
+            io: io.clone(),
+            companion,
+            url: format!("{cluster}{base}"),
+            cluster: cluster.to_owned(),
+            base: base.trim_end_matches('/').to_owned(),
+            options,
+            client: std::cell::RefCell::new(None),
+        };
+        Self { inner: Rc::new(inner) }
+    }
+
+    pub(in crate::tier) fn url(&self) -> String {
+        self.inner.url.clone()
+    }
+
+    fn full(&self, path: &str) -> String {
+        if path.is_empty() { self.inner.base.clone() } else { format!("{}/{path}", self.inner.base) }
+    }
+
+    /// The client, made at the first call: on the companion, since it reads files and resolves names.
+    async fn client(&self) -> io::Result<Client> {
+        if let Some(client) = self.inner.client.borrow().clone() {
+            return Ok(client);
+        }
+        let (cluster, options) = (self.inner.cluster.clone(), self.inner.options.clone());
+        let built = self.inner.companion.call(&self.inner.io, async move { build(&cluster, &options) }).await?;
+        let client = built.map_err(into_io)?;
+        Ok(self.inner.client.borrow_mut().insert(client).clone())
+    }
+
+    /// Asks the client for something.
+    async fn ask<T, F>(
+        &self,
+        path: &str,
+        job: impl FnOnce(Client, String) -> F + Send + 'static,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = hdfs_native::Result<T>> + Send + 'static,
+    {
+        let client = self.client().await.map_err(|e| StoreError::of(path, e))?;
+        let full = self.full(path);
+        let asked = self.inner.companion.call(&self.inner.io, async move { job(client, full).await }).await;
+        asked.and_then(|answer| answer.map_err(into_io)).map_err(|e| StoreError::of(path, e))
+    }
+
+    pub(in crate::tier) async fn create(&self, path: &str, len_bytes: u64) -> Result<HdfsUpload, StoreError> {
+        // One block: one pipeline is set up, and no DataNode reserves more than the file needs.
+        let block_bytes = len_bytes.next_multiple_of(CHUNK_BYTES).max(BLOCK_BYTES_MIN);
+        let mut how = WriteOptions::default().block_size(block_bytes).overwrite(true);
+        if let Some(replication) = self.inner.options.replication {
+            how = how.replication(replication);
+        }
+        let writer = self.ask(path, |client, full| async move { client.create(&full, how).await }).await?;
+        Ok(HdfsUpload { store: self.clone(), path: path.to_owned(), writer: Some(writer) })
+    }
+
+    pub(in crate::tier) async fn make_folder(&self, path: &str) -> Result<(), StoreError> {
+        self.ask(path, |client, full| async move { client.mkdirs(&full, FOLDER_PERMISSION, true).await }).await
+    }
+
+    pub(in crate::tier) async fn rename(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let to_full = self.full(to);
+        self.ask(from, |client, full| async move { client.rename(&full, &to_full, true).await }).await
+    }
+
+    pub(in crate::tier) async fn len_bytes(&self, path: &str) -> Result<u64, StoreError> {
+        let status: FileStatus =
+            self.ask(path, |client, full| async move { client.get_file_info(&full).await }).await?;
+        Ok(status.length as u64)
+    }
+
+    pub(in crate::tier) async fn open(&self, path: &str) -> Result<HdfsFile, StoreError> {
+        let reader: FileReader = self.ask(path, |client, full| async move { client.read(&full).await }).await?;
+        let len_bytes = reader.file_length() as u64;
+        let reader = Rc::new(std::cell::RefCell::new(Arc::new(reader)));
+        Ok(HdfsFile { store: self.clone(), path: path.to_owned(), reader, len_bytes })
+    }
+
+    pub(in crate::tier) async fn remove(&self, path: &str) -> Result<bool, StoreError> {
+        match self.ask(path, |client, full| async move { client.delete(&full, false).await }).await {
+            Err(error) if error.is_not_found() => Ok(false),
+            other => other,
+        }
+    }
+
+    pub(in crate::tier) async fn list(&self, path: &str) -> Result<Vec<StoreEntry>, StoreError> {
+        let listed = self.ask(path, |client, full| async move { client.list_status(&full, false).await }).await?;
+        let entry = |status: FileStatus| StoreEntry {
+            name: status.path.rsplit('/').next().unwrap_or_default().to_owned(),
+            is_dir: status.isdir,
+            len_bytes: status.length as u64,
+        };
+        let mut entries: Vec<StoreEntry> = listed.into_iter().map(entry).collect();
+        entries.sort_by(|one, next| one.name.cmp(&next.name));
+        Ok(entries)
+    }
+}
+
+impl HdfsUpload {
+    pub(in crate::tier) async fn append(&mut self, bytes: Buffer) -> Result<Buffer, StoreError> {
+        let copied = Bytes::copy_from_slice(&bytes);
+        self.with_writer(|mut writer| async move {
+            let written = writer.write_bytes(copied).await;
+            (writer, written.map(drop))
+        })
+        .await?;
+        Ok(bytes)
+    }
+
+    pub(in crate::tier) async fn close(mut self, len_bytes: u64) -> Result<(), StoreError> {
+        self.with_writer(|mut writer| async move {
+            let closed = writer.close().await;
+            (writer, closed)
+        })
+        .await?;
+        let found_bytes = self.store.len_bytes(&self.path).await?;
+        if found_bytes != len_bytes {
+            return Err(StoreError::Length { path: self.path, found_bytes, expected_bytes: len_bytes });
+        }
+        Ok(())
+    }
+
+    /// Lends the writer to the companion. After an error it is gone: the file is begun anew under another name.
+    async fn with_writer<F>(&mut self, job: impl FnOnce(FileWriter) -> F + Send + 'static) -> Result<(), StoreError>
+    where
+        F: Future<Output = (FileWriter, hdfs_native::Result<()>)> + Send + 'static,
+    {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let writer = self.writer.take().ok_or_else(|| StoreError::of(&self.path, gone()))?;
+        let inner = &self.store.inner;
+        let called = inner.companion.call(&inner.io, async move { job(writer).await }).await;
+        let (writer, done) = called.map_err(|e| StoreError::of(&self.path, e))?;
+        done.map_err(|e| StoreError::of(&self.path, into_io(e)))?;
+        self.writer = Some(writer);
+        Ok(())
+    }
+}
+
+impl HdfsFile {
+    pub(in crate::tier) fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    pub(in crate::tier) async fn read(&self, mut buffer: Buffer, position_bytes: u64) -> Result<Buffer, StoreError> {
+        let left_bytes = self.len_bytes.saturating_sub(position_bytes);
+        buffer.truncate(usize::try_from(left_bytes).unwrap_or(usize::MAX).min(buffer.len()));
+        if buffer.is_empty() {
+            return Ok(buffer);
+        }
+        let bytes = match self.read_once(position_bytes, buffer.len()).await {
+            Ok(bytes) => bytes,
+            Err(_) => {
+                // Where its blocks are may have changed since it was opened.
+                let again = self.store.open(&self.path).await?;
+                if again.len_bytes != self.len_bytes {
+                    let (found_bytes, expected_bytes) = (again.len_bytes, self.len_bytes);
+                    return Err(StoreError::Length { path: self.path.clone(), found_bytes, expected_bytes });
+                }
+                let reader = again.reader.borrow().clone();
+                *self.reader.borrow_mut() = reader;
+                self.read_once(position_bytes, buffer.len()).await?
+            }
+        };
+        if bytes.len() != buffer.len() {
+            return Err(StoreError::of(&self.path, io::Error::from(io::ErrorKind::UnexpectedEof)));
+        }
+        buffer.copy_from_slice(&bytes);
+        Ok(buffer)
+    }
+
+    async fn read_once(&self, position_bytes: u64, len: usize) -> Result<Bytes, StoreError> {
+        let reader = self.reader.borrow().clone();
+        let position = usize::try_from(position_bytes).unwrap_or(usize::MAX);
+        let inner = &self.store.inner;
+        let called = inner.companion.call(&inner.io, async move { reader.read_range(position, len).await }).await;
+        called.and_then(|read| read.map_err(into_io)).map_err(|e| StoreError::of(&self.path, e))
+    }
+}
+
+fn build(cluster: &str, options: &HdfsOptions) -> hdfs_native::Result<Client> {
+    let mut settings: Vec<(String, String)> = vec![(REPLACE_POLICY.to_owned(), "NEVER".to_owned())];
+    settings.extend(options.settings.iter().cloned());
+    let mut builder = ClientBuilder::new().with_url(cluster).with_config(settings);
+    if let Some(dir) = &options.config_dir {
+        builder = builder.with_config_dir(dir);
+    }
+    if let Some(user) = &options.user {
+        builder = builder.with_user(user);
+    }
+    if let Some(principal) = &options.principal {
+        builder = builder.with_kerberos_principal(principal);
+    }
+    if let Some(keytab) = &options.keytab {
+        builder = builder.with_kerberos_keytab(keytab);
+    }
+    builder.build()
+}
+
+fn into_io(error: HdfsError) -> io::Error {
+    match error {
+        HdfsError::IOError(error) => error,
+        HdfsError::FileNotFound(path) => io::Error::new(io::ErrorKind::NotFound, path),
+        HdfsError::RPCError(class, _) | HdfsError::FatalRPCError(class, _)
+            if class.ends_with("FileNotFoundException") =>
+        {
+            io::Error::new(io::ErrorKind::NotFound, class)
+        }
+        error => io::Error::other(error.to_string()),
+    }
+}
+
+/// A block is of whole chunks of the checksum.
+const CHUNK_BYTES: u64 = 512;
+/// HDFS's `dfs.namenode.fs-limits.min-block-size`.
+const BLOCK_BYTES_MIN: u64 = 1024 * 1024;
+const FOLDER_PERMISSION: u32 = 0o755;
+/// The client asks for a replacement whenever a DataNode is lost, and fails where there is none.
+const REPLACE_POLICY: &str = "dfs.client.block.write.replace-datanode-on-failure.policy";
