@@ -124,8 +124,8 @@ fn consumers_are_assigned_by_the_server_and_give_back_before_others_get() {
     assert_eq!(consumers[0].partitions().len(), 6);
     assert_eq!(consumers[1].beat(&mut stage), Err(ErrorCode::UnknownMemberId));
     consumers[1].beat(&mut stage).expect("it joins again");
-    for one in 0..2 {
-        let id = consumers[one].id.clone();
+    for one in &consumers[..2] {
+        let id = one.id.clone();
         assert!(matches!(stage.answer(GroupRequest::ConsumerHeartbeat(beat(&id, -1, None))), GroupReply::Beat(_)));
     }
     assert_eq!(stage.answer(GroupRequest::Delete { group_id: "g".into() }), GroupReply::Done);
