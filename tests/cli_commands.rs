@@ -300,3 +300,62 @@ fn a_follower_sees_new_records_and_ends_with_its_counts() {
     let status = wait::until("the end of it", Duration::from_secs(20), || closed.try_wait().expect("our own child"));
     assert!(status.success(), "{status}");
 }
+
+/// A group's offsets are shown before they are moved, moved with `--execute`, described with their lag, and deleted (C179:
+/// what was deleted before it was read is no lag).
+#[test]
+fn groups_are_moved_described_and_deleted() {
+    let place = Place::new(&["orders", "other"]);
+    let lines: String = (0..50).map(|number| format!("{number}\n")).collect();
+    place.produced(&["produce", "orders", "--partition", "1"], lines.as_bytes());
+    let json = |words: &[&str]| -> Value {
+        let out = place.ok(&[words, &["--output", "json"]].concat(), b"");
+        serde_json::from_slice(&out).expect("one value")
+    };
+    let reset = ["group", "reset-offsets", "billing"];
+    let shown = json(&[&reset[..], &["--topic", "orders:1", "--to", "earliest"]].concat());
+    assert_eq!(shown["executed"], json!(false));
+    assert_eq!(shown["offsets"], json!([{ "topic": "orders", "partition": 1, "offset": null, "new_offset": 0 }]));
+    assert_eq!(json(&["group", "list"]), json!([]), "nothing was changed");
+    json(&[&reset[..], &["--topic", "orders:0,1", "--to", "-40", "--execute"]].concat());
+    let lag = |group: &str| -> Vec<(i64, i64)> {
+        let found = json(&["group", "describe", group]);
+        assert_eq!((&found["state"], &found["members"]), (&json!("Empty"), &json!([])));
+        let offsets = found["offsets"].as_array().expect("a list").clone();
+        offsets
+            .iter()
+            .map(|row| (row["partition"].as_i64().expect("set"), row["lag"].as_i64().expect("known")))
+            .collect()
+    };
+    assert_eq!(lag("billing"), [(0, 0), (1, 40)]);
+    let deleted = place.server.client(0).delete_records("orders", 1, 45).expect("the server answers");
+    let deleted =
+        if deleted.0 == 0 { deleted } else { place.server.client(1).delete_records("orders", 1, 45).expect("answers") };
+    assert_eq!(deleted, (0, 45));
+    assert_eq!(lag("billing"), [(0, 0), (1, 5)], "10 is committed, the log begins at 45");
+    json(&[&reset[..], &["--shift", "38", "--execute"]].concat());
+    assert_eq!(lag("billing"), [(0, 0), (1, 2)], "48 of 50; a shift ends at the log's end");
+    assert_eq!(json(&["group", "list"])[0]["group"], json!("billing"));
+    for (words, hint) in [
+        (vec!["group", "describe", "nobody"], "there is no group nobody"),
+        (
+            vec!["group", "reset-offsets", "billing", "--topic", "missing", "--to", "latest"],
+            "there is no topic missing",
+        ),
+        (vec!["group", "reset-offsets", "billing"], "--to"),
+        (vec!["txn", "describe", "nobody"], "TRANSACTIONAL_ID_NOT_FOUND"),
+        (
+            vec!["txn", "abort", "--topic", "orders", "--partition", "0", "--start-offset", "3"],
+            "no transaction is open",
+        ),
+    ] {
+        let done = place.run(&words, b"");
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(!done.status.success() && said.contains(hint), "{words:?}: {said}");
+    }
+    assert_eq!(json(&["txn", "list"]), json!([]));
+    let producers = json(&["txn", "describe", "--topic", "orders"]);
+    assert_eq!(producers[0]["last_sequence"], json!(49), "{producers}");
+    place.ok(&["group", "delete", "billing"], b"");
+    assert_eq!(json(&["group", "list"]), json!([]));
+}

@@ -457,3 +457,65 @@ fn what_is_opened_after_a_failed_sync_is_on_the_disk() {
     let recovered = disk.open(unclean(48)).expect("what was opened once is there");
     assert_eq!(read_all(&disk, recovered), all_of(24));
 }
+
+/// A compaction that a crash has cut off at each of its steps: all of it counts, or nothing.
+#[test]
+fn a_compaction_that_was_cut_off_is_ended_or_forgotten() {
+    let name = |segment: SegmentId, extension: &str| folder().join(format!("{:020}.{extension}", segment.0.0));
+    // What is made (as the two first segments in one), what is taken away, and whether the outcome counts.
+    type Case = (&'static str, &'static [(usize, &'static str)], &'static [(usize, &'static str)], bool);
+    let cases: [Case; 7] = [
+        ("being written", &[(0, "log.cleaned"), (0, "index.cleaned")], &[], false),
+        ("complete", &[(0, "log.swap")], &[], true),
+        ("with an index", &[(0, "log.swap"), (0, "index.swap")], &[], true),
+        ("old ones half set aside", &[(0, "log.swap")], &[(0, "log"), (0, "index"), (1, "timeindex")], true),
+        ("old ones set aside", &[(0, "log.swap")], &[(0, "log"), (1, "log"), (1, "index")], true),
+        ("the first of several not renamed", &[(0, "log.cleaned"), (1, "log.swap")], &[], false),
+        ("its index not renamed", &[(0, "index.cleaned"), (0, "log.swap")], &[], false),
+    ];
+    for (what, made, removed, counts) in cases {
+        for clean in [false, true] {
+            let context = format!("{what}, clean: {clean}");
+            let disk = Disk::new();
+            let segments = seed(&disk, 40);
+            let both =
+                [disk.bytes(&segment_path(&folder(), segments[0])), disk.bytes(&segment_path(&folder(), segments[1]))]
+                    .concat();
+            let files: Vec<(PathBuf, Vec<u8>)> = made
+                .iter()
+                .map(|(at, extension)| {
+                    let bytes = if extension.starts_with("log") { both.clone() } else { Vec::new() };
+                    (name(segments[*at], extension), bytes)
+                })
+                .collect();
+            let gone: Vec<PathBuf> = removed.iter().map(|(at, extension)| name(segments[*at], extension)).collect();
+            disk.run(move |io| async move {
+                for (path, bytes) in files {
+                    let file = io.open(&path, OpenHow::CreateNew).await.expect("room");
+                    if !bytes.is_empty() {
+                        file.write_at(Buffer::from_vec(bytes), 0).await.0.expect("room");
+                    }
+                    file.sync_data().await.expect("room");
+                }
+                for path in gone {
+                    io.remove_file(&path).await.expect("it is there");
+                }
+                io.sync_dir(&folder()).await.expect("a folder");
+            });
+            let end = if clean { self::clean(80) } else { unclean(80) };
+            let log = disk.open(end).unwrap_or_else(|error| panic!("{context}: {error}"));
+            let ids: Vec<SegmentId> = log.segments.iter().map(alluvium::log::segment::Segment::id).collect();
+            assert_eq!(ids.contains(&segments[1]), !counts, "{context}: {ids:?}");
+            assert_eq!((log.log_end, ids[0]), (Offset(80), segments[0]), "{context}");
+            let first = disk.bytes(&segment_path(&folder(), segments[0]));
+            assert_eq!(first.len() == both.len(), counts, "{context}");
+            let left = disk.run(|io| async move { io.read_dir(&folder()).await.expect("a folder") });
+            let odd: Vec<_> =
+                left.iter().filter(|entry| entry.name.ends_with("swap") || entry.name.ends_with("cleaned")).collect();
+            assert!(odd.is_empty(), "{context}: {odd:?}");
+            // And once more: what was ended stays so.
+            let again = disk.open(self::clean(80)).unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert_eq!(again.segments.len(), ids.len(), "{context}");
+        }
+    }
+}

@@ -38,10 +38,25 @@ pub enum ConsumerRecord {
     AssignmentEpoch(Option<i32>),
     /// What a member shall have.
     Target(String, Option<Partitions>),
-    /// What a member has: epoch, the one before, state, assigned, to be given back.
-    Current(String, Option<Box<(i32, i32, MemberState, Partitions, Partitions)>>),
+    /// What a member has.
+    Current(String, Option<Box<CurrentAssignment>>),
     /// What is derived, and made anew.
     Derived,
+}
+
+/// What a member has.
+#[derive(Clone, Debug)]
+pub struct CurrentAssignment {
+    /// The epoch that it is in.
+    pub epoch: i32,
+    /// The epoch that it was in before.
+    pub previous_epoch: i32,
+    /// Where it is on the way to its assignment.
+    pub state: MemberState,
+    /// What it may read.
+    pub assigned: Partitions,
+    /// What it has to give back.
+    pub pending_revocation: Partitions,
 }
 
 /// True for the types of records that [`decode`] reads.
@@ -106,9 +121,13 @@ fn decoded(kind: i16, key: &mut Reader<'_>, value: Option<&[u8]>) -> Result<(Str
             let of =
                 |parts: Vec<CurrentParts>| gathered(parts.into_iter().map(|part| (part.topic_id, part.partitions)));
             let current = value.map(|value| {
-                let state = MemberState::of(value.state);
-                let (assigned, revoked) = (of(value.assigned_partitions), of(value.partitions_pending_revocation));
-                Box::new((value.member_epoch, value.previous_member_epoch, state, assigned, revoked))
+                Box::new(CurrentAssignment {
+                    epoch: value.member_epoch,
+                    previous_epoch: value.previous_member_epoch,
+                    state: MemberState::of(value.state),
+                    assigned: of(value.assigned_partitions),
+                    pending_revocation: of(value.partitions_pending_revocation),
+                })
             });
             (key.group_id.to_owned(), ConsumerRecord::Current(key.member_id.to_owned(), current))
         }
@@ -136,12 +155,9 @@ fn gathered(parts: impl Iterator<Item = (Uuid, Vec<i32>)>) -> Partitions {
 }
 
 type Made = Result<CoordinatorRecord, EncodeError>;
+type Encode<'a> = &'a dyn Fn(&mut Vec<u8>) -> Result<(), EncodeError>;
 
-fn record(
-    kind: i16,
-    key: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
-    value: Option<&dyn Fn(&mut Vec<u8>) -> Result<(), EncodeError>>,
-) -> Made {
+fn record(kind: i16, key: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>, value: Option<Encode<'_>>) -> Made {
     let mut made = CoordinatorRecord { key: Vec::with_capacity(64), value: None };
     writer::int16(&mut made.key, kind);
     key(&mut made.key)?;

@@ -230,8 +230,11 @@ impl ConsumerGroup {
                     return;
                 };
                 let member = self.members.entry(id.clone()).or_insert_with(|| ConsumerMember::new(id));
-                (member.epoch, member.previous_epoch, member.state, member.assigned, member.pending_revocation) =
-                    *current;
+                member.epoch = current.epoch;
+                member.previous_epoch = current.previous_epoch;
+                member.state = current.state;
+                member.assigned = current.assigned;
+                member.pending_revocation = current.pending_revocation;
             }
             ConsumerRecord::Epoch(None) | ConsumerRecord::Derived => {}
         }

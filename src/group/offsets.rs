@@ -15,10 +15,13 @@ use crate::record::coordination::{Effects, Moment};
 use crate::record::offset::ProducerId;
 use crate::wire::error_code::ErrorCode;
 
+/// Offsets of one transaction, by group; each with its place in the order of all commits.
+type ByGroup = BTreeMap<Rc<str>, ByPartition<(u64, StoredOffset)>>;
+
 /// Offsets that transactions have committed, and that count when these do.
 #[derive(Debug, Default)]
 pub struct PendingOffsets {
-    by_producer: BTreeMap<ProducerId, BTreeMap<Rc<str>, ByPartition<(u64, StoredOffset)>>>,
+    by_producer: BTreeMap<ProducerId, ByGroup>,
     /// Who has open transactions, by group.
     open: BTreeMap<Rc<str>, BTreeSet<ProducerId>>,
 }
@@ -63,7 +66,7 @@ impl PendingOffsets {
         open.flat_map(|offsets| offsets.places(|_, _, _| true)).collect()
     }
 
-    fn take(&mut self, producer_id: ProducerId) -> BTreeMap<Rc<str>, ByPartition<(u64, StoredOffset)>> {
+    fn take(&mut self, producer_id: ProducerId) -> ByGroup {
         let groups = self.by_producer.remove(&producer_id).unwrap_or_default();
         for group_id in groups.keys() {
             if let Some(producers) = self.open.get_mut(group_id) {

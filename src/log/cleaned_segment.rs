@@ -115,3 +115,52 @@ fn incoming(header: &BatchHeader) -> Incoming {
         max_timestamp: header.max_timestamp,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::offset_index::IndexEntry;
+    use crate::record::batch::parse_header;
+    use crate::record::builder::BatchBuilder;
+    use crate::record::offset::TimestampMs;
+
+    /// C099: what does not fit goes to a further segment, whose indexes have the entries of what it got; no gap lies between.
+    #[test]
+    fn c099_what_does_not_fit_goes_on_in_a_segment_of_its_own() {
+        let config =
+            LogConfig { segment_bytes: 1000, index_interval_bytes: 0, segment_index_bytes: 80, ..LogConfig::default() };
+        let mut builder = BatchBuilder::new();
+        builder.add(5, Some(b"k"), Some(&[7; 200]));
+        let header = parse_header(&builder.build().expect("uncompressed")).expect("built");
+        let mut done: Vec<(CleanedSegment, Vec<(i64, u64)>)> = Vec::new();
+        let mut current = (CleanedSegment::new(SegmentId(Offset(100)), &config), Vec::new());
+        for number in 0..12 {
+            // Every second offset was compacted away.
+            let base_offset = Offset(103 + 2 * number);
+            let batch = BatchHeader { base_offset, max_timestamp: TimestampMs(1000 + number), ..header };
+            if current.0.is_full_for(&batch) {
+                let next = CleanedSegment::new(SegmentId(current.0.next_offset()), &config);
+                done.push(std::mem::replace(&mut current, (next, Vec::new())));
+            }
+            let position = current.0.place(&batch);
+            current.1.push((base_offset.0, position));
+        }
+        done.push(current);
+        assert!(done.len() >= 3, "{} segments", done.len());
+        for (segment, placed) in &mut done {
+            let entries = segment.complete();
+            let offsets = entries.offsets.expect("more than one batch").1;
+            let found: Vec<(i64, u64)> = IndexEntry::decode_all(&offsets)
+                .map(|entry| (segment.id().0.0 + i64::from(entry.relative_offset), u64::from(entry.position_bytes)))
+                .collect();
+            // The first batch gets no entry.
+            assert_eq!(found, placed[1..], "segment {}", segment.id());
+            assert!(entries.times.is_some() && entries.aborted.is_none());
+        }
+        for pair in done.windows(2) {
+            assert_eq!(pair[1].0.id().0, pair[0].0.next_offset(), "no gap between two segments");
+        }
+        let sizes: Vec<u64> = done.into_iter().map(|(segment, _)| segment.into_segment().size_bytes()).collect();
+        assert!(sizes.iter().all(|bytes| *bytes <= 1000), "{sizes:?}");
+    }
+}

@@ -531,4 +531,43 @@ mod tests {
         let size = size_of::<(ProducerId, ProducerState)>();
         assert!(size <= 208, "{size} bytes a producer");
     }
+
+    fn marked(producer_id: i64, epoch: i16, coordinator_epoch: i32, transaction_version: i8) -> CheckedBatch {
+        let marker = EndMarker { is_commit: true, coordinator_epoch, transaction_version };
+        let bytes = marker.to_batch(ProducerId(producer_id), epoch, 0);
+        CheckedBatch::of_marker(&parse_header(&bytes).expect("built"), marker)
+    }
+
+    /// C112 and C115: what a partition refuses of transactions, and that a marker counts as a sign of life.
+    #[test]
+    fn c115_transactions_are_judged_and_keep_their_producers() {
+        let transactional = |epoch, sequence| {
+            let mut batch = batch(1, epoch, sequence, 1);
+            batch.attributes.0 |= crate::record::batch::TRANSACTIONAL_BIT;
+            batch
+        };
+        let mut states = ProducerStates::default();
+        let begun = states.reserve(&transactional(0, 0), Offset(5), TimestampMs(1)).and_then(|undo| undo.change);
+        assert_eq!(begun, Some(TransactionChange::Begun));
+        assert_eq!(states.expire(10 * DAY_MS, DAY_MS), 0, "what is open does not expire");
+        assert!(matches!(states.check(&batch(1, 0, 1, 1)), Err(AppendError::InTransaction { .. })));
+        assert_eq!(states.check(&transactional(0, 1)), Ok(Sequence::Next));
+        let verified = |markers| CheckedBatch { verification: Some(markers), ..transactional(1, 0) };
+        assert_eq!(states.check(&verified(0)), Ok(Sequence::Next));
+        assert!(matches!(states.check(&verified(1)), Err(AppendError::NotInTransaction { .. })));
+        // Version 2 has each marker come with an epoch of its own.
+        assert!(matches!(states.check(&marked(1, 0, 3, 2)), Err(AppendError::InvalidProducerEpoch { .. })));
+        assert_eq!(states.check(&marked(1, 0, 3, 1)), Ok(Sequence::Next));
+        let ended =
+            states.reserve(&marked(1, 1, 3, 2), Offset(6), TimestampMs(9 * DAY_MS)).and_then(|undo| undo.change);
+        assert_eq!(ended, Some(TransactionChange::Ended { first_offset: Offset(5), is_commit: true }));
+        assert_eq!(states.check(&marked(1, 1, 3, 2)), Ok(Sequence::Next), "a retry ends nothing");
+        assert!(matches!(states.check(&marked(1, 1, 2, 2)), Err(AppendError::CoordinatorFenced { current: 3, .. })));
+        assert!(matches!(states.check(&transactional(0, 1)), Err(AppendError::InvalidProducerEpoch { .. })));
+        assert!(matches!(states.check(&verified(0)), Err(AppendError::NotInTransaction { .. })), "it has ended since");
+        assert_eq!(states.check(&verified(1)), Ok(Sequence::Next));
+        assert_eq!(states.expire(9 * DAY_MS + 1, DAY_MS), 0, "the marker is young");
+        let known = reloaded(&states, 9 * DAY_MS);
+        assert_eq!(known.get(ProducerId(1)).map(|one| (one.epoch, one.coordinator_epoch)), Some((1, 3)));
+    }
 }

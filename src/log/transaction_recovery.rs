@@ -383,6 +383,7 @@ mod tests {
                         topic_id: Some(TOPIC),
                         index_interval_bytes: 200,
                         producer_expiration_ms: NEVER_MS,
+                        remote: None,
                     };
                     let end = |batches: &[Written]| batches.last().map_or(0, |batch| batch.last_offset + 1);
                     if is_clean {

@@ -149,7 +149,10 @@ mod tests {
 
     const COUNT: i32 = 50;
 
-    fn plain(batch: &[u8]) -> Vec<(i64, i64, Option<Vec<u8>>, Option<Vec<u8>>, usize)> {
+    /// Offset, time, key, value and number of headers.
+    type Plain = (i64, i64, Option<Vec<u8>>, Option<Vec<u8>>, usize);
+
+    fn plain(batch: &[u8]) -> Vec<Plain> {
         let header = parse_header(batch).expect("a header");
         let mut records = Vec::new();
         read_records(batch, 1 << 20, |record| {

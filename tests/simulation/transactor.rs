@@ -77,6 +77,8 @@ async fn live(client: &Client, story: &mut Story) -> Result<(), CallError> {
         ("alluvium.durability".to_owned(), client.options.durability.to_owned()),
         ("segment.index.bytes".to_owned(), if client.random.coin() { "16" } else { "10485760" }.to_owned()),
         ("index.interval.bytes".to_owned(), "100".to_owned()),
+        // Its records are from 1970.
+        ("retention.ms".to_owned(), "-1".to_owned()),
     ];
     match client.connect_to_any().await?.create_topic(&story.topic, PARTITIONS, &configs).await {
         Ok(_) => {}
