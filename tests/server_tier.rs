@@ -247,7 +247,7 @@ fn c147_a_wrong_tier_or_topic_is_refused_in_words() {
     let required = ServerPlan::new(plain.path()).flags(&gone).flags("--tier-required");
     required.start_refused().assert_refused("--tier");
     let server = ServerPlan::new(plain.path()).flags(&gone).start();
-    assert!(server.log_count("the tier does not answer") > 0, "{}", server.log());
+    server.wait_for_log("the tier does not answer", 1);
     server.stop().assert_clean();
 }
 

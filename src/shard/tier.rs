@@ -89,7 +89,7 @@ impl Tier {
         self.is_claimed.set(true);
     }
 
-    /// There may be something to copy or to delete: whoever waits in [`poll_news`](Self::poll_news) looks.
+    /// There may be something to copy or to delete: whoever waits in [`take_news`](Self::take_news) looks.
     pub(in crate::shard) fn tell(&self, io: &Io) {
         self.news.set(true);
         io.wake_all(&self.waiting);
