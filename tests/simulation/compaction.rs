@@ -23,10 +23,13 @@ const SECOND_NS: u64 = 1_000_000_000;
 const KEYS: u64 = 7;
 const BATCHES: u32 = 60;
 
+/// A key and its value; none is a tombstone.
+type KeyedValue = (u8, Option<Vec<u8>>);
+
 /// What the log promised: each acknowledged record by its offset. A tombstone has no value.
 #[derive(Default)]
 struct Promises {
-    records: RefCell<BTreeMap<i64, (u8, Option<Vec<u8>>)>>,
+    records: RefCell<BTreeMap<i64, KeyedValue>>,
     violation: RefCell<Option<String>>,
     is_produced: Cell<bool>,
     is_over: Cell<bool>,
