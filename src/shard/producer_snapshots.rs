@@ -1,7 +1,7 @@
 //! Snapshots of producers: written beside the append path, removed when nobody needs them.
 //!
 //! They are derived: where one cannot be written or removed, the next start replays more of the log. But what deleted
-//! segments alone said of producers is said by a snapshot alone: one is durable before they go ([`make_durable`]), and it
+//! segments alone said of producers is said by a snapshot alone: one is durable before they go (`make_durable`), and it
 //! stays until a later one is durable too.
 
 use std::future::poll_fn;

@@ -1,18 +1,16 @@
 //! Several data directories of a real server: one that cannot be used, or fails, takes only its partitions offline.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests look at a process from outside")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::client::batch;
+use crate::support::process::{Server, ServerPlan};
 use alluvium::wire::api_keys::ApiKey;
 use alluvium::wire::error_code::ErrorCode;
 use alluvium::wire::messages::describe_log_dirs_request::DescribeLogDirsRequest;
 use alluvium::wire::messages::describe_log_dirs_response::DescribeLogDirsResponse;
-use support::client::batch;
-use support::process::{Server, ServerPlan};
 
 const PARTITIONS: i32 = 4;
 const STORAGE_ERROR: i16 = ErrorCode::KafkaStorageError.code();

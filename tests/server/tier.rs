@@ -1,16 +1,14 @@
 //! The tier against the real server, on a folder: copies, reads, retention, restarts, what a crash leaves.
 #![allow(clippy::disallowed_methods, reason = "a test looks at the server's files")]
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use support::client::{ReadRecord, batch};
-use support::process::{Server, ServerPlan, binary};
-use support::random::{self, Random};
-use support::wait;
+use crate::support::client::{ReadRecord, batch};
+use crate::support::process::{Server, ServerPlan, binary};
+use crate::support::random::{self, Random};
+use crate::support::wait;
 
 const TOPIC: &str = "t";
 /// Work is looked for all the time.

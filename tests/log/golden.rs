@@ -16,14 +16,14 @@ use alluvium::record::offset::{LeaderEpoch, Offset, TopicId};
 use alluvium::record::record_tally::AppendLimits;
 use alluvium::record::record_walk::RecordWalk;
 
-const LOG: &[u8] = include_bytes!("golden/log/golden-log-0/00000000000000000000.log");
-const INDEX: &[u8] = include_bytes!("golden/log/golden-log-0/00000000000000000000.index");
-const TIME_INDEX: &[u8] = include_bytes!("golden/log/golden-log-0/00000000000000000000.timeindex");
-const EPOCHS: &str = include_str!("golden/log/golden-log-0/leader-epoch-checkpoint");
-const METADATA: &str = include_str!("golden/log/golden-log-0/partition.metadata");
-const RECOVERY_POINTS: &str = include_str!("golden/log/recovery-point-offset-checkpoint");
+const LOG: &[u8] = include_bytes!("../golden/log/golden-log-0/00000000000000000000.log");
+const INDEX: &[u8] = include_bytes!("../golden/log/golden-log-0/00000000000000000000.index");
+const TIME_INDEX: &[u8] = include_bytes!("../golden/log/golden-log-0/00000000000000000000.timeindex");
+const EPOCHS: &str = include_str!("../golden/log/golden-log-0/leader-epoch-checkpoint");
+const METADATA: &str = include_str!("../golden/log/golden-log-0/partition.metadata");
+const RECOVERY_POINTS: &str = include_str!("../golden/log/recovery-point-offset-checkpoint");
 /// What Kafka's own dump tool says of the log.
-const DUMP: &str = include_str!("golden/log/dump.txt");
+const DUMP: &str = include_str!("../golden/log/dump.txt");
 
 fn batches() -> Vec<(u64, BatchHeader)> {
     let mut batches = Vec::new();

@@ -302,8 +302,8 @@ fn snapshots_and_replay_say_what_memory_said() {
 /// A folder of a real Kafka: its snapshot, and without it a replay of its log, say the same.
 #[test]
 fn kafkas_snapshot_says_what_kafkas_log_says() {
-    let log = include_bytes!("golden/log/golden-log-0/00000000000000000000.log");
-    let snapshot = include_bytes!("golden/log/golden-log-0/00000000000000000090.snapshot");
+    let log = include_bytes!("../golden/log/golden-log-0/00000000000000000000.log");
+    let snapshot = include_bytes!("../golden/log/golden-log-0/00000000000000000090.snapshot");
     let disk = Disk::new();
     disk.run(|io| async move { io.create_dir(&folder()).await.expect("room") });
     disk.put(segment_path(&folder(), SegmentId(Offset(0))), log.to_vec());

@@ -1,18 +1,16 @@
 //! Retention and DeleteRecords against the real server: what goes, when, and what a restart makes of it.
 #![allow(clippy::disallowed_methods, reason = "a test looks at the server's files")]
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::support::client::batch;
+use crate::support::process::{Server, ServerPlan};
+use crate::support::wait;
 use alluvium::record::builder::BatchBuilder;
 use alluvium::record::compression::Compression;
 use alluvium::record::record_reader::{check_crc, read_records};
-use support::client::batch;
-use support::process::{Server, ServerPlan};
-use support::wait;
 
 const TOPIC: &str = "t";
 /// Looks for what is to be deleted at once, and then ten times a second.

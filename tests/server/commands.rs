@@ -1,8 +1,6 @@
 //! `alluvium produce`, `consume` and `dump` as processes, against the real server.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests look at processes from outside")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,10 +8,10 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::process::{Server, ServerPlan, binary};
+use crate::support::wait;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use support::process::{Server, ServerPlan, binary};
-use support::wait;
 
 const PARTITIONS: i32 = 4;
 

@@ -3,19 +3,17 @@
 //! The disk is a small tmpfs in a mount namespace of its own, so nothing is left behind however the test ends.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests look at a process from outside")]
 
-mod support;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::support::client::{Client, batch, idempotent_batch, records_of};
+use crate::support::process::{Server, ServerPlan};
+use crate::support::wait;
 use alluvium::record::batch::crc32c;
 use alluvium::wire::error_code::ErrorCode;
-use support::client::{Client, batch, idempotent_batch, records_of};
-use support::process::{Server, ServerPlan};
-use support::wait;
 
 /// A tmpfs that lives as long as this: its namespace's only process ends when our end of its standard input closes.
 struct SmallDisk {
