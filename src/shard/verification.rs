@@ -45,20 +45,37 @@ pub async fn verify(
     batch: &mut CheckedBatch,
     transactional: &Transactional,
 ) -> Result<(), VerificationFailure> {
-    {
-        let log = partition.log().borrow();
-        let known = log.producers().get(batch.producer_id);
-        batch.verification = Some(known.map_or(0, |known| known.marker_count));
-        let is_open = known.is_some_and(|known| known.has_transaction() && known.epoch == batch.producer_epoch);
-        let is_fenced = known.is_some_and(|known| known.epoch > batch.producer_epoch);
-        if is_open || is_fenced {
-            // The log itself refuses a producer that was fenced.
-            return Ok(());
-        }
-    }
     let place = (partition.topic(), partition.id().partition);
     let producer = (batch.producer_id, batch.producer_epoch);
-    is_in_transaction(shard, transactional, producer, place).await
+    for attempt in 0.. {
+        if note_markers(partition, batch) {
+            return Ok(());
+        }
+        match ask_once(shard, transactional, producer, place).await? {
+            ErrorCode::None => break,
+            // Markers of the transaction before are being written, and may be to come in this partition: they are counted
+            // again.
+            ErrorCode::ConcurrentTransactions if attempt < ATTEMPTS_MAX => shard.io().sleep_ms(RETRY_MS).await,
+            code => return Err(VerificationFailure::Refused(code)),
+        }
+    }
+    if transactional.adds {
+        // The answer was to this very epoch: what ended the transaction before it may have been written while the coordinator
+        // was asked, and what ends this one has the next epoch, which fences the batch.
+        note_markers(partition, batch);
+    }
+    Ok(())
+}
+
+/// Notes in `batch` which markers of its producer the partition has; true where nobody has to be asked, as its transaction
+/// is open there, or the log itself refuses it.
+fn note_markers(partition: &Partition, batch: &mut CheckedBatch) -> bool {
+    let log = partition.log().borrow();
+    let known = log.producers().get(batch.producer_id);
+    batch.verification = Some(known.map_or(0, |known| known.marker_count));
+    let is_open = known.is_some_and(|known| known.has_transaction() && known.epoch == batch.producer_epoch);
+    let is_fenced = known.is_some_and(|known| known.epoch > batch.producer_epoch);
+    is_open || is_fenced
 }
 
 /// Has the coordinator add a partition to a transaction, or say that it is there.
@@ -68,26 +85,11 @@ pub async fn verify(
 pub async fn is_in_transaction(
     shard: &Rc<Shard>,
     transactional: &Transactional,
-    (producer_id, producer_epoch): (ProducerId, i16),
-    (topic, partition): (&str, i32),
+    producer: (ProducerId, i16),
+    place: (&str, i32),
 ) -> Result<(), VerificationFailure> {
     for attempt in 0.. {
-        let request = AddPartitions {
-            transactional_id: transactional.transactional_id.clone(),
-            producer_id,
-            producer_epoch,
-            partitions: Partitions::from([(topic.to_owned(), [partition].into())]),
-            verify_only: !transactional.adds,
-            client_version: if transactional.adds { TRANSACTION_VERSION } else { 0 },
-        };
-        let request = TransactionRequest::AddPartitions(request);
-        let asked = shard.ask_on_any_core::<TransactionCoordinator>(&transactional.transactional_id, request).await;
-        let code = match asked.map_err(VerificationFailure::NoAnswer)? {
-            TransactionReply::Partitions(codes) => codes.first().map_or(ErrorCode::None, |(_, _, code)| *code),
-            TransactionReply::Refused(code) => code,
-            _ => ErrorCode::UnknownServerError,
-        };
-        match code {
+        match ask_once(shard, transactional, producer, place).await? {
             ErrorCode::None => return Ok(()),
             // The markers of the transaction before are being written.
             ErrorCode::ConcurrentTransactions if attempt < ATTEMPTS_MAX => shard.io().sleep_ms(RETRY_MS).await,
@@ -95,6 +97,29 @@ pub async fn is_in_transaction(
         }
     }
     unreachable!("the last attempt is answered")
+}
+
+async fn ask_once(
+    shard: &Rc<Shard>,
+    transactional: &Transactional,
+    (producer_id, producer_epoch): (ProducerId, i16),
+    (topic, partition): (&str, i32),
+) -> Result<ErrorCode, VerificationFailure> {
+    let request = AddPartitions {
+        transactional_id: transactional.transactional_id.clone(),
+        producer_id,
+        producer_epoch,
+        partitions: Partitions::from([(topic.to_owned(), [partition].into())]),
+        verify_only: !transactional.adds,
+        client_version: if transactional.adds { TRANSACTION_VERSION } else { 0 },
+    };
+    let request = TransactionRequest::AddPartitions(request);
+    let asked = shard.ask_on_any_core::<TransactionCoordinator>(&transactional.transactional_id, request).await;
+    Ok(match asked.map_err(VerificationFailure::NoAnswer)? {
+        TransactionReply::Partitions(codes) => codes.first().map_or(ErrorCode::None, |(_, _, code)| *code),
+        TransactionReply::Refused(code) => code,
+        _ => ErrorCode::UnknownServerError,
+    })
 }
 
 /// As Kafka's add.partitions.to.txn.retry.backoff.ms, up to its maximum of 100 ms in all.

@@ -20,6 +20,7 @@ import offsets
 import versions
 import recompress
 import log_dirs
+import transactions
 
 if __name__ == "__main__":
     arguments = probe.suite.arguments()
