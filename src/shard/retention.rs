@@ -124,6 +124,7 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
     if removal.local_only
         && let Err(error) = note_local_start(shard, partition, removal.next_base).await
     {
+        partition.note_files_below();
         return warn!(topic, partition = index, %error, "where the local log begins could not be noted: files that the tier has stay here until the next start");
     }
     let is_known = checkpoints::make_log_start_durable(shard, partition).await;
