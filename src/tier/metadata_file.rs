@@ -240,7 +240,7 @@ fn decode_header(rest: &mut &[u8]) -> Result<MetadataHeader, &'static str> {
 }
 
 /// Length, CRC-32C of the payload, payload.
-fn frame_of(payload: &[u8]) -> Vec<u8> {
+pub(in crate::tier) fn frame_of(payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(FRAME_HEAD_BYTES + payload.len());
     frame.extend_from_slice(&u32::try_from(payload.len()).unwrap_or(u32::MAX).to_be_bytes());
     frame.extend_from_slice(&crc32c(payload).to_be_bytes());
@@ -249,7 +249,7 @@ fn frame_of(payload: &[u8]) -> Vec<u8> {
 }
 
 /// The payload of the next whole frame; else what is left is torn.
-fn next_frame<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(in crate::tier) fn next_frame<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let mut at = *rest;
     let len = usize::try_from(u32::from_be_bytes(take(&mut at)?)).ok()?;
     let crc = u32::from_be_bytes(take(&mut at)?);

@@ -12,6 +12,9 @@ pub mod hdfs_options;
 #[cfg(feature = "hdfs")]
 pub mod hdfs_store;
 pub mod index_check;
+pub mod manifest;
+pub mod manifest_folder;
+pub mod manifest_view;
 pub mod metadata;
 pub mod metadata_file;
 pub mod mover;
