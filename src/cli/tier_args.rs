@@ -24,6 +24,8 @@ pub enum TierCommand {
     Ls(TierListArgs),
     /// Read back every segment of the tier and check it; the exit code is 1 where one is not whole, missing or unknown
     Verify(TierVerifyArgs),
+    /// Fill an empty data directory from the tier alone: topics, settings, offsets, producers, committed offsets of groups
+    Restore(TierRestoreArgs),
     /// Write, rename, read and delete a file in the tier, and say how long each took
     Check(TierCheckArgs),
 }
@@ -55,6 +57,30 @@ pub struct TierVerifyArgs {
     pub hdfs: HdfsArgs,
 }
 
+/// What is restored, from where, and into which directories.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = RESTORE_NOTES)]
+pub struct TierRestoreArgs {
+    /// The tier
+    #[arg(long, value_name = "URL")]
+    pub from: TierUrl,
+    /// Only this topic; may be given several times [default: all]
+    #[arg(long = "topic", value_name = "TOPIC")]
+    pub topics: Vec<String>,
+    /// An empty data directory; may be given several times [default: ./data]
+    #[arg(long = "data-dir", value_name = "DIR")]
+    pub data_dirs: Vec<PathBuf>,
+    /// The machine's number, as the server will be started with [default: 1]
+    #[arg(long, value_name = "NODE_ID", value_parser = clap::value_parser!(u32).range(0..=2_000_000))]
+    pub node_id: Option<u32>,
+    /// Look at the segments' files alone, although there are manifests: settings and committed offsets are not in them
+    #[arg(long)]
+    pub slow: bool,
+    /// How HDFS is reached
+    #[command(flatten)]
+    pub hdfs: HdfsArgs,
+}
+
 /// Where the tier is.
 #[derive(Clone, Debug, Args)]
 pub struct TierCheckArgs {
@@ -66,8 +92,16 @@ pub struct TierCheckArgs {
     pub hdfs: HdfsArgs,
 }
 
+const RESTORE_NOTES: &str = "\
+Records stay in the tier: only what a server must know of them is written, so that a restore takes seconds. What had not been
+copied is lost; the command says what that is. The restored server is the same cluster: the old one must not run again.
+
+Example:
+  alluvium tier restore --from hdfs://namenode:8020/alluvium --data-dir /ssd/alluvium
+  alluvium serve --data-dir /ssd/alluvium --tier hdfs://namenode:8020/alluvium";
+
 const TIER_EXAMPLES: &str = "\
-Nothing here needs a running server, and nothing is changed (but for the file that `check` makes and deletes). Beside a running
+Nothing here needs a running server. `ls`, `verify` and `check` change nothing (but for the file that `check` makes and deletes). Beside a running
 server, a segment that is being copied or deleted at that moment may be told as unknown or missing: ask again.
 
 Examples:

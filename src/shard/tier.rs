@@ -13,6 +13,7 @@ use crate::record::offset::PartitionId;
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
 use crate::shard::error::RemoteReadError;
+use crate::shard::manifest_writer::ManifestNews;
 use crate::shard::options::{ShardOptions, TierOptions};
 use crate::tier::error::{SegmentFileError, StoreError};
 #[cfg(feature = "hdfs")]
@@ -34,6 +35,7 @@ pub struct Tier {
     news: Cell<bool>,
     waiting: WaitList,
     ended: WaitList,
+    manifest_news: ManifestNews,
     files: RefCell<LruCache<(PartitionId, RemoteSegmentId), RemoteFile, RandomState>>,
 }
 
@@ -66,6 +68,7 @@ impl Tier {
             news: Cell::new(true),
             waiting: WaitList::default(),
             ended: WaitList::default(),
+            manifest_news: ManifestNews::default(),
             files: RefCell::new(LruCache::with_hasher(OPEN_FILES_MAX, seeds())),
         })
     }
@@ -78,6 +81,11 @@ impl Tier {
     /// Decides what may be done when; never borrowed across an await.
     pub(in crate::shard) fn mover(&self) -> &RefCell<Mover> {
         &self.mover
+    }
+
+    /// What the next manifest has to say.
+    pub(in crate::shard) fn manifest_news(&self) -> &ManifestNews {
+        &self.manifest_news
     }
 
     /// True once the base folder is known to be ours.

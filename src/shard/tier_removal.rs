@@ -34,7 +34,9 @@ pub(in crate::shard) async fn remove_segment(
 ) -> Result<(), WorkError> {
     check_goes_on(shard, partition)?;
     let Some(tier) = shard.tier() else { return Err(WorkError::GivenUp) };
-    remote.record(shard.io(), SegmentEvent::Delete { id, state: SegmentState::DeleteStarted }).await?;
+    let begun = SegmentEvent::Delete { id, state: SegmentState::DeleteStarted };
+    remote.record(shard.io(), begun.clone()).await?;
+    tier.manifest_news().note(partition.id(), begun);
     tier.forget(partition.id(), id);
     for path in [temporary_path(id), segment_path(partition.topic(), partition.id(), id)] {
         tier.store().remove(&path, false).await?;

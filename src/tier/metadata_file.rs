@@ -177,7 +177,7 @@ impl MetadataFile {
 }
 
 /// Reads all of a file, whatever its length, and leaves the core to others in between.
-async fn read_whole(io: &Io, path: &Path) -> std::io::Result<Vec<u8>> {
+pub(in crate::tier) async fn read_whole(io: &Io, path: &Path) -> std::io::Result<Vec<u8>> {
     let file = io.open(path, OpenHow::Read).await?;
     let mut bytes = Vec::new();
     loop {
@@ -191,11 +191,11 @@ async fn read_whole(io: &Io, path: &Path) -> std::io::Result<Vec<u8>> {
     }
 }
 
-fn at_path(path: &Path) -> impl FnOnce(std::io::Error) -> MetadataError + '_ {
+pub(in crate::tier) fn at_path(path: &Path) -> impl FnOnce(std::io::Error) -> MetadataError + '_ {
     move |source| MetadataError::Io { path: path.display().to_string(), source }
 }
 
-fn encode_header(header: &MetadataHeader) -> Vec<u8> {
+pub(in crate::tier) fn encode_header(header: &MetadataHeader) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + header.topic.len() + header.store_url.len());
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&VERSION.to_be_bytes());
@@ -211,7 +211,7 @@ fn encode_header(header: &MetadataHeader) -> Vec<u8> {
     out
 }
 
-fn decode_header(rest: &mut &[u8]) -> Result<MetadataHeader, &'static str> {
+pub(in crate::tier) fn decode_header(rest: &mut &[u8]) -> Result<MetadataHeader, &'static str> {
     const NONE: &str = "it is no file of remote segments";
     let whole = *rest;
     let magic: [u8; 8] = take(rest).ok_or(NONE)?;
