@@ -9,7 +9,9 @@ use super::hdfs_args::HdfsArgs;
 use super::output;
 use super::restore_files::RestoreError;
 use super::tier_args::{TierCheckArgs, TierCommand, TierListArgs};
+use super::tier_cat::{self, CatError};
 use super::tier_restore;
+use super::tier_scrub;
 use super::tier_verify;
 use crate::ring::buffer::Buffer;
 use crate::ring::core::{self as ring_core, CoreOptions, RunError};
@@ -54,6 +56,9 @@ pub enum TierCommandError {
     /// A restore came to nothing.
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    /// The records of a file cannot be shown.
+    #[error(transparent)]
+    Cat(#[from] CatError),
     /// Built without HDFS.
     #[error("this program was built without HDFS; build it with `--features hdfs`")]
     NoHdfs,
@@ -76,6 +81,8 @@ pub fn run(command: &TierCommand) -> Result<(), TierCommandError> {
     match command.clone() {
         TierCommand::Ls(args) => on_a_ring(move |io| list(io, args)),
         TierCommand::Check(args) => on_a_ring(move |io| check(io, args)),
+        TierCommand::Cat(args) => on_a_ring(move |io| tier_cat::cat(io, args)),
+        TierCommand::Scrub(args) => on_a_ring(move |io| tier_scrub::scrub(io, args)),
         TierCommand::Restore(args) => on_a_ring(move |io| tier_restore::restore(io, args)),
         TierCommand::Verify(args) => on_a_ring(move |io| tier_verify::verify(io, args)),
     }

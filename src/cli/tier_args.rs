@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::args::OutputFormat;
+use super::consume_args::RecordFormat;
 use super::hdfs_args::HdfsArgs;
+use super::produce_args::parse_separator;
+use super::record_format::Template;
 use crate::tier::tier_url::TierUrl;
 
 /// Flags of `alluvium tier`.
@@ -24,6 +27,10 @@ pub enum TierCommand {
     Ls(TierListArgs),
     /// Read back every segment of the tier and check it; the exit code is 1 where one is not whole, missing or unknown
     Verify(TierVerifyArgs),
+    /// Print the records of one file of the tier
+    Cat(TierCatArgs),
+    /// Compare what is in the tier with what is known of it; the exit code is 1 where something is unknown or missing
+    Scrub(TierScrubArgs),
     /// Fill an empty data directory from the tier alone: topics, settings, offsets, producers, committed offsets of groups
     Restore(TierRestoreArgs),
     /// Write, rename, read and delete a file in the tier, and say how long each took
@@ -52,6 +59,58 @@ pub struct TierVerifyArgs {
     /// The tier
     #[arg(long, value_name = "URL")]
     pub tier: TierUrl,
+    /// How HDFS is reached
+    #[command(flatten)]
+    pub hdfs: HdfsArgs,
+}
+
+/// Which file, and how its records are printed.
+#[derive(Clone, Debug, Args)]
+pub struct TierCatArgs {
+    /// The file: a path, or a URL as --tier has it, with the partition's folder and the segment
+    pub file: String,
+    /// Only from this offset on
+    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..))]
+    pub offset: Option<i64>,
+    /// Stop after so many records
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+    /// How records are printed
+    #[arg(long, value_enum, default_value_t = RecordFormat::Lines)]
+    pub format: RecordFormat,
+    /// With --format lines: print the key and this before each value
+    #[arg(long, value_name = "TEXT", value_parser = parse_separator)]
+    pub key_separator: Option<String>,
+    /// With --format lines or template: what a null is printed as
+    #[arg(long, value_name = "MARKER", default_value = "")]
+    pub null_value: String,
+    /// With --format template: as `alluvium consume` has it
+    #[arg(long, value_name = "TEXT", default_value = r"%v\n")]
+    pub template: Template,
+    /// How HDFS is reached
+    #[command(flatten)]
+    pub hdfs: HdfsArgs,
+}
+
+/// What is compared, and what may be deleted.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = SCRUB_NOTES)]
+pub struct TierScrubArgs {
+    /// Which partitions.
+    #[command(flatten)]
+    pub which: TierListArgs,
+    /// The tier
+    #[arg(long, value_name = "URL")]
+    pub tier: TierUrl,
+    /// Delete files that nobody knows, where they are old enough
+    #[arg(long)]
+    pub delete_orphans: bool,
+    /// How old they have to be, in hours
+    #[arg(long, value_name = "HOURS", default_value_t = 24)]
+    pub older_than: u32,
+    /// Take partitions that no data directory has for unknown files too: name every --data-dir of the server
+    #[arg(long)]
+    pub unknown_partitions: bool,
     /// How HDFS is reached
     #[command(flatten)]
     pub hdfs: HdfsArgs,
@@ -91,6 +150,14 @@ pub struct TierCheckArgs {
     #[command(flatten)]
     pub hdfs: HdfsArgs,
 }
+
+const SCRUB_NOTES: &str = "\
+Files that a copy under way has begun are known, and what is younger than --older-than is never deleted. Of a partition that no
+data directory has, nothing is deleted unless --unknown-partitions says so: it may be another server's, or not restored yet.
+
+Examples:
+  alluvium tier scrub --data-dir /ssd/alluvium --tier file:///mnt/hdd/alluvium
+  alluvium tier scrub --data-dir /ssd/alluvium --tier file:///mnt/hdd/alluvium --delete-orphans";
 
 const RESTORE_NOTES: &str = "\
 Records stay in the tier: only what a server must know of them is written, so that a restore takes seconds. What had not been

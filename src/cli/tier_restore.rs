@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::output;
+use super::progress::Progress;
 use super::restore_files::{RestoreError, RestoredCatalog, RestoredDirs, fit_offsets};
 use super::restore_source::{self, RestoreSource, TieredPartition, Wanted};
 use super::tier::{TierCommandError, open_store};
@@ -27,16 +28,22 @@ pub(in crate::cli) async fn restore(io: Io, args: TierRestoreArgs) -> Result<(),
     let (_locks, dirs) = take_empty_dirs(&io, &args).await?;
     let store = open_store(&io, &args.from, &args.hdfs)?;
     let wanted = Wanted { topics: args.topics.clone(), is_slow: args.slow };
-    let is_empty = match store.list("").await {
-        Ok(entries) => entries.is_empty(),
-        Err(error) if error.is_not_found() => true,
+    let entries = match store.list("").await {
+        Ok(entries) => entries.len(),
+        Err(error) if error.is_not_found() => 0,
         Err(error) => return Err(error.into()),
     };
-    if is_empty {
+    if entries == 0 {
         return Err(RestoreError::NothingThere { url: store.url() }.into());
     }
     let cluster_id = owner::find(&io, &store).await?;
-    let source = restore_source::gather(&io, &store, &wanted, |_| {}).await?;
+    let progress = Progress::of_count(entries as u64);
+    let looked_at = |folder: &str| {
+        progress.at(folder);
+        progress.add(1);
+    };
+    let source = restore_source::gather(&io, &store, &wanted, looked_at).await?;
+    drop(progress);
     let cluster_id = take_owner(&io, &store, cluster_id).await?;
     let files = RestoredDirs { io: &io, dirs, store_url: store.url() };
     let mut report = Report { lines: source.notes.clone(), ..Report::default() };

@@ -130,6 +130,12 @@ impl HdfsStore {
         Ok(status.length as u64)
     }
 
+    pub(in crate::tier) async fn modified_ms(&self, path: &str) -> Result<i64, StoreError> {
+        let status: FileStatus =
+            self.ask(path, |client, full| async move { client.get_file_info(&full).await }).await?;
+        Ok(i64::try_from(status.modification_time).unwrap_or(i64::MAX))
+    }
+
     pub(in crate::tier) async fn open(&self, path: &str) -> Result<HdfsFile, StoreError> {
         let reader: FileReader = self.ask(path, |client, full| async move { client.read(&full).await }).await?;
         let len_bytes = reader.file_length() as u64;

@@ -96,6 +96,12 @@ impl MetadataFile {
         &self.header
     }
 
+    /// The partition's folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
     /// Adds a change; durable on return.
     ///
     /// # Errors

@@ -126,6 +126,18 @@ impl Store {
         }
     }
 
+    /// When a file was last written, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// It is not there, or the store does not say now.
+    pub async fn modified_ms(&self, path: &str) -> Result<i64, StoreError> {
+        match self {
+            Self::Directory(store) => store.modified_ms(path).await,
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(store) => store.modified_ms(path).await,
+        }
+    }
+
     /// Opens a file to be read.
     ///
     /// # Errors

@@ -230,3 +230,102 @@ const TIME_ENTRY_BYTES: u64 = 12;
 /// Sections besides the records: an index of Kafka's has 10 MiB at most by default.
 const SECTION_BYTES_MAX: usize = 256 << 20;
 const PIECE_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::log::producer_snapshot;
+    use crate::record::offset::LeaderEpoch;
+    use crate::ring::sim::options::SimOptions;
+    use crate::ring::sim::world::Sim;
+    use crate::wire::uuid::Uuid;
+
+    /// Laid out byte by byte as the plugin of Kafka's 2.8 branch does it, of files that Kafka wrote.
+    const PLUGINS: &[u8] =
+        include_bytes!("../../tests/golden/tier/orders-3--_v7-_v7-_v7-_v7-_v7-w/AAECAwQFBgcICQoLDA0ODw");
+    const ID: RemoteSegmentId = RemoteSegmentId(Uuid([7; 16]));
+
+    /// Looks at a file of these bytes.
+    fn survey(bytes: Vec<u8>) -> Result<(Surveyed, Vec<u8>), SurveyError> {
+        let sim = Sim::new(SimOptions::default());
+        let io = sim.machine().core(0);
+        let run = io.clone();
+        let done = std::rc::Rc::new(std::cell::RefCell::new(None));
+        let told = done.clone();
+        sim.run(&io, 1 << 40, async move {
+            let store = Store::directory(&run, Path::new("/tier"));
+            store.make_folder("p").await.expect("space");
+            store.put("p/s", "p/t", bytes).await.expect("space");
+            let surveyed = async {
+                let reader = SegmentReader::open(&run, &store, "p/s").await?;
+                Ok((reader.survey(ID, 5).await?, reader.section(Section::ProducerSnapshot).await?))
+            };
+            *told.borrow_mut() = Some(surveyed.await);
+        })
+        .expect("ends");
+        done.take().expect("it ran to its end")
+    }
+
+    #[test]
+    fn a_file_of_the_plugins_says_what_it_holds() {
+        let (surveyed, producers) = survey(PLUGINS.to_vec()).expect("whole");
+        let segment = surveyed.segment;
+        assert_eq!((segment.start_offset, segment.end_offset), (Offset(9), Offset(86)));
+        assert_eq!((segment.segment_bytes, segment.file_bytes), (5000, PLUGINS.len() as u64));
+        assert!(segment.has_transaction_index);
+        assert_eq!(segment.epochs, [EpochEntry { epoch: LeaderEpoch(4), start_offset: Offset(9) }]);
+        assert_eq!(surveyed.epochs.entries().len(), 1);
+        assert_eq!(producer_snapshot::parse(&producers).expect("Kafka's").len(), 3);
+        // Without indexes all headers are walked, and say the same.
+        let header = SegmentFileHeader::parse(PLUGINS, PLUGINS.len() as u64).expect("right");
+        let part = |section| {
+            let from = header.position_bytes(section) as usize;
+            PLUGINS[from..from + header.section_bytes(section) as usize].to_vec()
+        };
+        let without = SegmentFileHeader::of([0, 0, 0, 0, 0, 5000]).expect("it fits");
+        let bytes = [&without.encode()[..], &part(Section::Log)].concat();
+        let (walked, _) = survey(bytes).expect("whole");
+        assert_eq!(walked.segment.end_offset, segment.end_offset);
+        assert_eq!(walked.segment.max_timestamp, segment.max_timestamp);
+        // An index that leads nowhere is passed over.
+        let index = [0, 0, 0, 1, 0, 0, 0, 7];
+        let misled = SegmentFileHeader::of([8, 0, 0, 0, 0, 5000]).expect("it fits");
+        let bytes = [&misled.encode()[..], &index, &part(Section::Log)].concat();
+        assert_eq!(survey(bytes).expect("whole").0.segment.end_offset, segment.end_offset);
+    }
+
+    #[test]
+    fn what_is_no_segment_is_said_in_words() {
+        let changed = |at: usize, bytes: &[u8]| {
+            let mut file = PLUGINS.to_vec();
+            file[at..at + bytes.len()].copy_from_slice(bytes);
+            file
+        };
+        let log_at = PLUGINS.len() - 5000;
+        let cases = [
+            (changed(0, &[1]), "version byte 1"),
+            (changed(9, &[0, 0, 0, 30]), "places the sections wrongly"),
+            (changed(21, &[0x7f, 0, 0, 0]), "its header needs"),
+            (PLUGINS[..24].to_vec(), "its header needs 25"),
+            (PLUGINS[..log_at].to_vec(), "it has no records"),
+            (PLUGINS[..PLUGINS.len() - 1].to_vec(), "cut short"),
+            (PLUGINS[..log_at + 30].to_vec(), "cut short"),
+            (changed(log_at + 16, &[9]), "has no header"),
+        ];
+        for (bytes, words) in cases {
+            let said = survey(bytes).expect_err(words).to_string();
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+
+    #[test]
+    fn damage_anywhere_is_no_panic() {
+        for at in (0..PLUGINS.len()).step_by(3) {
+            let mut bytes = PLUGINS.to_vec();
+            bytes[at] ^= 0x81;
+            let _ = survey(bytes);
+        }
+    }
+}
