@@ -21,7 +21,7 @@ pub fn dump(path: &Path, args: &DumpArgs, out: &mut dyn Write) -> Result<Option<
     let file_bytes = file.metadata().map_err(&read)?.len();
     let name = path.display().to_string();
     let mut head = Vec::with_capacity(HEADER_BYTES);
-    file.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut head).map_err(&read)?;
+    Read::by_ref(&mut file).take(HEADER_BYTES as u64).read_to_end(&mut head).map_err(&read)?;
     let mut whole = FileDump::begin(out, args.output, name.clone(), "tier_segment", file_bytes, args.limit)
         .map_err(DumpError::Output)?;
     let header = match SegmentFileHeader::parse(&head, file_bytes) {

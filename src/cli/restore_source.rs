@@ -8,6 +8,7 @@ use crate::log::leader_epochs::LeaderEpochs;
 use crate::record::offset::{Offset, PartitionId, TopicId};
 use crate::ring::io::Io;
 use crate::tier::error::StoreError;
+use crate::tier::lineage;
 use crate::tier::manifest_folder;
 use crate::tier::manifest_view::{KnownPartition, ManifestView};
 use crate::tier::metadata::{RemoteSegment, RemoteSegmentId};
@@ -52,7 +53,7 @@ pub(in crate::cli) struct TieredPartition {
 impl TieredPartition {
     /// The offset after the last record that the tier has.
     pub(in crate::cli) fn end(&self) -> Offset {
-        self.segments.iter().map(|segment| segment.end_offset.plus(1)).max().unwrap_or(Offset(0)).max(self.log_start)
+        lineage::end(&self.segments).max(self.log_start)
     }
 }
 
@@ -167,8 +168,7 @@ async fn gather_partition(
             Err(error) => notes.push(format!("{path}: {error}: left alone")),
         }
     }
-    let segments = without_doubles(segments, topic, id, notes);
-    let Some(last) = segments.iter().max_by_key(|segment| segment.end_offset) else { return Ok(None) };
+    let Some(last) = lineage::latest(&segments) else { return Ok(None) };
     let path = segment_path(topic, id, last.id);
     let tail = async {
         let reader = SegmentReader::open(io, store, &path).await?;
@@ -182,6 +182,15 @@ async fn gather_partition(
             (LeaderEpochs::default(), Vec::new())
         }
     };
+    segments.retain(|segment| {
+        let is_within = lineage::is_within(segment, &epochs);
+        if !is_within {
+            let path = segment_path(topic, id, segment.id);
+            notes.push(format!("{path}: of a leader whose records were replaced by the next one's: left alone"));
+        }
+        is_within
+    });
+    let segments = without_doubles(segments, topic, id, notes);
     let in_files = epochs.latest().map_or(0, |epoch| epoch.0);
     let in_segments = segments.iter().flat_map(|segment| &segment.epochs).map(|entry| entry.epoch.0).max();
     let leader_epoch = said.as_ref().map_or(0, |said| said.leader_epoch).max(in_files).max(in_segments.unwrap_or(0));

@@ -12,6 +12,7 @@ pub mod hdfs_options;
 #[cfg(feature = "hdfs")]
 pub mod hdfs_store;
 pub mod index_check;
+pub mod lineage;
 pub mod manifest;
 pub mod manifest_folder;
 pub mod manifest_view;
