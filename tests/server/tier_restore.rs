@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use alluvium::tier::manifest::Manifest;
+use alluvium::tier::manifest_view::ManifestView;
 use alluvium::wire::api_keys::ApiKey;
 use alluvium::wire::messages::offset_commit_request::{
     OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
@@ -11,7 +13,7 @@ use alluvium::wire::messages::offset_commit_response::OffsetCommitResponse;
 use alluvium::wire::messages::offset_fetch_request::{OffsetFetchRequest, OffsetFetchRequestTopic};
 use alluvium::wire::messages::offset_fetch_response::OffsetFetchResponse;
 
-use crate::support::client::idempotent_batch;
+use crate::support::client::{idempotent_batch, records_of};
 use crate::support::process::Server;
 use crate::tier::{
     EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, Place, TOPIC, assert_all, create, eventually, list, produce,
@@ -84,13 +86,44 @@ fn restore(place: &Place, more: &[&str]) -> (Option<i32>, String) {
     tier_command_with(&words)
 }
 
-fn manifests(place: &Place) -> Vec<String> {
-    let rows = fs::read_dir(place.tier().join(".manifests")).into_iter().flatten().flatten();
-    let files = rows.flat_map(|row| fs::read_dir(row.path()).into_iter().flatten().flatten());
-    files.map(|file| file.file_name().to_string_lossy().into_owned()).collect()
+/// What the manifests say together.
+fn view(place: &Place) -> ManifestView {
+    let mut all = ManifestView::default();
+    for row in fs::read_dir(place.tier().join(".manifests")).into_iter().flatten().flatten() {
+        let mut files: Vec<_> = fs::read_dir(row.path()).into_iter().flatten().flatten().map(|file| file.path()).collect();
+        files.sort();
+        let mut of_row = ManifestView::default();
+        for file in files {
+            // One that is replaced at this moment is read the next time.
+            let Ok(bytes) = fs::read(&file) else { continue };
+            let name = file.display().to_string();
+            of_row.replay(&name, Manifest::decode(&name, &bytes).expect("whole")).expect("right");
+        }
+        all.join(of_row);
+    }
+    all
 }
 
-/// A server with 40 records in the tier, 3 that are not, and a group at 17; then its disk is gone.
+/// Waits until the manifests say that all files are there, where the log ends, and what the group has committed.
+fn wait_for_manifests(place: &Place, end: i64, committed: i64) {
+    eventually("the manifests say all of it", || {
+        let view = view(place);
+        let known: Vec<_> = view.partitions.values().collect();
+        let offsets = view.group_offsets.values().flat_map(|(_, batches)| records_of(batches));
+        let last = offsets.filter_map(|record| i64_at(&record.value, 2)).next_back();
+        known.len() == 1
+            && known[0].segments.len() == place.remote_files().len()
+            && known[0].said.log_end.get() == end
+            && last == Some(committed)
+    });
+}
+
+/// A committed offset stands behind the version in its record's value.
+fn i64_at(value: &[u8], at: usize) -> Option<i64> {
+    value.get(at..)?.first_chunk::<8>().map(|bytes| i64::from_be_bytes(*bytes))
+}
+
+/// A server with 40 records in the tier and a group at 18; then its disk is gone.
 fn lost_server(place: &Place) {
     let server = place.plan().start();
     create(&server, &tiered(&[("local.retention.bytes", "0"), ("segment.ms", "600000"), ("retention.ms", "-1")]));
@@ -98,29 +131,10 @@ fn lost_server(place: &Place) {
     eventually("all is in the tier", || list(&server, EARLIEST_LOCAL) == 40);
     find_group(&server);
     commit(&server, 17);
-    let producer = server.client(0).init_producer_id().expect("the server answers");
-    assert!(producer.0.0 >= 0);
-    eventually("manifests say all of it", || !manifests(place).is_empty());
-    // Two turns of the writer: the second one begins after the commit.
-    let seen = manifests(place).len();
     commit(&server, 18);
-    eventually("the commit is in a manifest", || manifests(place).len() > seen || manifests(place).iter().any(|name| name.contains(".full")));
-    wait_for_quiet(place);
+    wait_for_manifests(place, 40, 18);
     server.kill();
     fs::remove_dir_all(place.data()).expect("the disk is lost");
-}
-
-/// No manifest was written for a while: all that there is to say was said.
-fn wait_for_quiet(place: &Place) {
-    let mut before = manifests(place);
-    let mut quiet = 0;
-    eventually("manifests come to rest", || {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        let now = manifests(place);
-        quiet = if now == before { quiet + 1 } else { 0 };
-        before = now;
-        quiet >= 8
-    });
 }
 
 #[test]
@@ -226,6 +240,31 @@ fn what_the_tier_lacks_is_said_and_nothing_is_deleted() {
 }
 
 #[test]
+fn what_had_not_been_copied_is_named_and_no_group_stands_beyond_it() {
+    let place = Place::new();
+    let server = place.plan().start();
+    create(&server, &tiered(&[]));
+    produce(&server, 0, 21);
+    eventually("what is sealed is in the tier", || list(&server, LATEST_TIERED) == 39);
+    find_group(&server);
+    commit(&server, 42);
+    wait_for_manifests(&place, 42, 42);
+    server.kill();
+    fs::remove_dir_all(place.data()).expect("the disk is lost");
+    let (code, text) = restore(&place, &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("40 to 41 had not been copied and are lost"), "{text}");
+    assert!(text.contains("1 of them lay beyond the end"), "{text}");
+    let server = place.plan().start();
+    assert_all(&server, 0, 40);
+    eventually("the group misses nothing that comes", || committed(&server) == Some(40));
+    // The offsets are given again, under a later epoch.
+    produce(&server, 40, 3);
+    assert_all(&server, 0, 46);
+    server.stop().assert_clean();
+}
+
+#[test]
 fn producers_are_known_again_after_a_restore() {
     let place = Place::new();
     let server = place.plan().start();
@@ -239,7 +278,7 @@ fn producers_are_known_again_after_a_restore() {
         assert_eq!((produced.error_code, produced.base_offset), (0, i64::from(number)));
     }
     eventually("all is in the tier", || list(&server, EARLIEST_LOCAL) == 8);
-    eventually("a manifest is there", || !manifests(&place).is_empty());
+    eventually("a manifest is there", || !view(&place).partitions.is_empty());
     server.kill();
     fs::remove_dir_all(place.data()).expect("the disk is lost");
     let (code, text) = restore(&place, &[]);
