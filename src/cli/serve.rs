@@ -17,6 +17,7 @@ use crate::control::id::{BrokerId, CoreIndex};
 use crate::ring::core::CoreOptions;
 use crate::server::boot::{self, ServerOptions};
 use crate::shard::options::{BrokerAddress, ListenMode, ShardOptions, TierOptions};
+use crate::tier::hdfs_options::TIER_THREAD;
 
 /// Runs `alluvium serve` until it ends.
 pub fn run(args: &ServeArgs) -> ExitCode {
@@ -44,6 +45,7 @@ fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     let filter = EnvFilter::try_new(&options.log_filter.value).unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false).with_ansi(false).init();
 
+    end_at_panic();
     let server = server_options(options)?;
     // Taken over before the server starts, so that a signal during the start stops it cleanly too.
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(ServeError::Signals)?;
@@ -59,6 +61,18 @@ fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         }
     };
     boot::serve(server, ready, wait_for_stop).map_err(ServeError::Server)
+}
+
+/// A panic ends the process, with its message: nothing may be served by what a core has left half-done. The thread that
+/// speaks to HDFS alone goes on: what panics there is the client of HDFS, and it ends one call, which is tried again.
+fn end_at_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        if std::thread::current().name() != Some(TIER_THREAD) {
+            std::process::abort();
+        }
+    }));
 }
 
 fn ready_line(server: &ServerOptions) -> String {
