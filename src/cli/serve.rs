@@ -11,6 +11,7 @@ use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use super::args::{self, ServeArgs};
+use super::hdfs_args;
 use super::serve_options::{Machine, ServeError, ServeOptions};
 use crate::control::broker_config::{BrokerConfig, Effect};
 use crate::control::id::{BrokerId, CoreIndex};
@@ -83,7 +84,11 @@ fn ready_line(server: &ServerOptions) -> String {
 
 fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
     let mut broker_config = BrokerConfig::default();
+    let mut hdfs = options.hdfs.clone();
     for (key, value) in &options.settings.value {
+        if hdfs_args::take_setting(&mut hdfs, key, value) {
+            continue;
+        }
         match broker_config.set(key, value).map_err(ServeError::Setting)? {
             Effect::Works => {}
             Effect::NoMeaning { why } => warn!(key, value, why, "this setting has no meaning here"),
@@ -141,7 +146,7 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
             url,
             is_required: options.tier_required.value,
             memory_bytes: usize::try_from(options.tier_memory_bytes.value).unwrap_or(usize::MAX),
-            hdfs: options.hdfs.clone(),
+            hdfs: hdfs.clone(),
             #[cfg(feature = "hdfs")]
             companion: None,
         }),

@@ -44,6 +44,7 @@ pub mod remote_time;
 pub mod retention;
 pub mod router;
 pub mod tier;
+mod tier_backlog;
 pub mod tier_copy;
 pub mod tier_removal;
 pub mod tier_work;

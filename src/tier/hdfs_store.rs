@@ -14,12 +14,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hdfs_native::client::FileStatus;
 use hdfs_native::file::{FileReader, FileWriter};
-use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
+use hdfs_native::{Client, ClientBuilder, WriteOptions};
 
 use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
 use crate::tier::companion::Companion;
 use crate::tier::error::StoreError;
+use crate::tier::hdfs_error::into_io;
 use crate::tier::hdfs_options::HdfsOptions;
 use crate::tier::store::StoreEntry;
 
@@ -104,7 +105,7 @@ impl HdfsStore {
             self.inner.any_order.set(true);
             self.inner.client.borrow_mut().take();
         }
-        called.and_then(|answer| answer.map_err(into_io))
+        called.and_then(|answer| answer.map_err(|error| into_io(&self.inner.cluster, error)))
     }
 
     /// Asks the client for something.
@@ -274,19 +275,6 @@ fn build(cluster: &str, options: &HdfsOptions, any_order: bool) -> hdfs_native::
         builder = builder.with_kerberos_keytab(keytab);
     }
     builder.build()
-}
-
-fn into_io(error: HdfsError) -> io::Error {
-    match error {
-        HdfsError::IOError(error) => error,
-        HdfsError::FileNotFound(path) => io::Error::new(io::ErrorKind::NotFound, path),
-        HdfsError::RPCError(class, _) | HdfsError::FatalRPCError(class, _)
-            if class.ends_with("FileNotFoundException") =>
-        {
-            io::Error::new(io::ErrorKind::NotFound, class)
-        }
-        error => io::Error::other(error.to_string()),
-    }
 }
 
 /// A block is of whole chunks of the checksum.

@@ -23,7 +23,7 @@ OFTEN = {
 }
 # What is in the tier goes at once.
 TIERED = {"remote.storage.enable": "true", "segment.bytes": 1 << 20, "local.retention.bytes": 1}
-SHORT_TIMES = ["--tier-deadline", "5000", "--hdfs-conf", "dfs.client.socket-timeout=3000", "--hdfs-conf", "dfs.client.failover.max.attempts=3"]
+SHORT_TIMES = ["--hdfs-conf", "dfs.client.socket-timeout=3000", "--hdfs-conf", "dfs.client.failover.max.attempts=3"]
 RECORD_BYTES = 16_000
 # About one segment.
 SEGMENT_RECORDS = 65
@@ -32,9 +32,9 @@ SEGMENT_RECORDS = 65
 class Broker:
     """`alluvium serve` in a folder that outlives it."""
 
-    def __init__(self, binary, port, folder, tier, *flags, cores=1, environment=None):
+    def __init__(self, binary, port, folder, tier, *flags, cores=1, environment=None, deadline_ms=5000):
         self.binary, self.port, self.folder, self.tier, self.cores = binary, port, folder, tier, cores
-        self.flags, self.environment = [*SHORT_TIMES, *flags], {**os.environ, **(environment or {})}
+        self.flags, self.environment = ["--tier-deadline", str(deadline_ms), *SHORT_TIMES, *flags], {**os.environ, **(environment or {})}
         self.process = None
         self.log_path = folder + ".log"
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from broker import SEGMENT_RECORDS, TOPIC, Broker, Writer
+from broker import SEGMENT_RECORDS, TOPIC, Broker, FetchError, Writer, read_all
 from hdfs import ROOT, Hdfs
 from suite import Suite, equal, eventually, true
 
@@ -252,7 +252,7 @@ def _(stage):
 
 @case("namenode-hung")
 def _(stage):
-    broker, writer = started(stage, "--tier-deadline", "1500")
+    broker, writer = started(stage, broker=stage.broker(deadline_ms=1500))
     away(stage, broker, writer, lambda: stage.hdfs.control("hang-nn"), lambda: stage.hdfs.control("cont-nn"))
 
 
@@ -330,8 +330,6 @@ def _(stage):
     true("4 problems" in said, said)
     broker.start()
     # Each of the three is an error of its partition, and no end of the server; what is whole is read.
-    writer.read_all(rows[1]["start_offset"] if rows[1]["start_offset"] > removed["end_offset"] else 0, within_s=1) if False else None
-    from broker import FetchError, read_all
     read_all(broker, rows[1]["start_offset"], rows[1]["end_offset"] + 1)
     read_all(broker, rows[4]["start_offset"], writer.end)
     for row in (removed, cut):
@@ -386,14 +384,14 @@ def _(stage):
 def _(stage):
     """No NameNode: the server starts and says so, or, where the tier is required, does not start and says so."""
     nowhere = f"hdfs://127.0.0.1:{stage.options.port + 99}/base"
-    required = stage.broker("--tier-required", "--tier-deadline", "2000", tier=nowhere)
+    required = stage.broker("--tier-required", deadline_ms=2000, tier=nowhere)
     try:
         required.start()
     except AssertionError as refused:
         true("exit code 1" in str(refused) and str(stage.options.port + 99) in str(refused), refused)
     else:
         raise AssertionError("it started without its tier")
-    broker, writer = started(stage, broker=stage.broker("--tier-deadline", "2000", tier=nowhere))
+    broker, writer = started(stage, broker=stage.broker(deadline_ms=2000, tier=nowhere))
     broker.says("the tier does not answer")
     writer.write(2 * SEGMENT_RECORDS)
     equal(broker.offset(-4), 0, "the local beginning")
@@ -403,6 +401,65 @@ def _(stage):
     broker.base = "/late"
     broker.start()
     ended_well(stage, broker, writer, 3)
+
+
+@case("failover", is_long=True)
+def _(stage):
+    """C163: two NameNodes behind a name of --hadoop-conf; the active one is killed mid-copy, then the next one hangs."""
+    hdfs = stage.cluster("ha", HA="1", DATANODES="2", REPLICATION="2")
+    broker = stage.broker("--hadoop-conf", hdfs.conf, tier="hdfs://alluvium-ns/base", deadline_ms=2500)
+    broker.base = "/base"
+    broker, writer = started(stage, broker=broker, remote_log_manager_copy_max_bytes_per_second=2 << 20)
+    writer.write(3 * SEGMENT_RECORDS)
+    broker.says("copying a segment")
+    hdfs.control("kill-nn", 1)
+    before = writer.end
+    writer.write(2 * SEGMENT_RECORDS)
+    hdfs.control("active", 2)
+    writer.write(SEGMENT_RECORDS)
+    broker.wait_copied(before)
+    writer.read_all()
+    hdfs.control("start-nn", 1)
+    eventually(lambda: "standby" in hdfs.control("haadmin", "-getServiceState", "nn1"), "the first one is standby", 60)
+    hdfs.control("hang-nn", 2)
+    before = writer.end
+    writer.write(3 * SEGMENT_RECORDS)
+    hdfs.control("active", 1)
+    # It would be active in its own eyes when it went on.
+    broker.wait_copied(before + SEGMENT_RECORDS)
+    hdfs.control("kill-nn", 2)
+    hdfs.web_ports = hdfs.web_ports[:1]
+    whole = stage.hdfs
+    stage.hdfs = hdfs
+    try:
+        ended_well(stage, broker, writer, 8)
+    finally:
+        stage.hdfs = whole
+
+
+@case("kerberos", is_long=True)
+def _(stage):
+    """Copies and reads with a keytab; a wrong principal, no keytab file and no Kerberos at all are a sentence each."""
+    hdfs = stage.cluster("kerberos", "dfs.permissions.enabled=false", KERBEROS="1", DATANODES="1", REPLICATION="1")
+    environment = {"KRB5_CONFIG": os.path.join(hdfs.folder, "krb5.conf"), "KRB5CCNAME": f"FILE:{hdfs.folder}/no-ticket"}
+    conf, keytab = ["--hadoop-conf", hdfs.conf], os.path.join(hdfs.folder, "service.keytab")
+
+    def broker_of(*flags):
+        one = stage.broker(*conf, *flags, hdfs=hdfs, environment=environment, deadline_ms=10_000)
+        return one
+    for flags, words in ((["--hdfs-principal", "nobody@EXAMPLE.COM", "--hdfs-keytab", keytab], "nobody@EXAMPLE.COM|--hdfs-keytab"),
+                         (["--hdfs-principal", "alluvium@EXAMPLE.COM", "--hdfs-keytab", keytab + ".not-there"], "not-there"),
+                         ([], "Kerberos|--hdfs-keytab")):
+        refused = broker_of(*flags)
+        said = refused.command("tier", "check", "--tier", refused.tier, *refused.flags, fails=True)
+        true(re.search(words, said), f"{flags}: {said}")
+        print("  ", said.strip().splitlines()[-1][:300], flush=True)
+    broker, writer = started(stage, broker=broker_of("--hdfs-principal", "alluvium@EXAMPLE.COM", "--hdfs-keytab", keytab))
+    writer.write(4 * SEGMENT_RECORDS)
+    broker.wait_local_gone(2 * SEGMENT_RECORDS)
+    writer.read_all()
+    broker.stop()
+    true(" 0 problems" in broker.verify(), "verify")
 
 
 def main():
