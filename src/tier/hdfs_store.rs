@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hdfs_native::client::FileStatus;
 use hdfs_native::file::{FileReader, FileWriter};
-use hdfs_native::{Client, ClientBuilder, WriteOptions};
+use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
 
 use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
@@ -42,6 +42,9 @@ struct Inner {
     client: RefCell<Option<Client>>,
     /// A call took too long: a client that is made from now on asks the NameNodes of a nameservice in any order.
     any_order: Cell<bool>,
+    /// Files whose creation nobody answered in time: a NameNode that goes on may carry it out yet.
+    doubtful: RefCell<Vec<String>>,
+    is_sweeping: Cell<bool>,
 }
 
 /// A file that is being written.
@@ -72,6 +75,8 @@ impl HdfsStore {
             options,
             client: RefCell::new(None),
             any_order: Cell::new(false),
+            doubtful: RefCell::new(Vec::new()),
+            is_sweeping: Cell::new(false),
         };
         Self { inner: Rc::new(inner) }
     }
@@ -131,8 +136,26 @@ impl HdfsStore {
         if let Some(replication) = self.inner.options.replication {
             how = how.replication(replication);
         }
-        let writer = self.ask(path, |client, full| async move { client.create(&full, how).await }).await?;
+        let created = self.ask(path, |client, full| async move { client.create(&full, how).await }).await;
+        if let Err(StoreError::Io { source, .. }) = &created
+            && source.kind() == io::ErrorKind::TimedOut
+        {
+            self.remove_later(path);
+        }
+        let writer = created?;
         Ok(HdfsUpload { store: self.clone(), path: path.to_owned(), writer: Some(writer) })
+    }
+
+    /// Whoever asked for the file gives it up and deletes it, but a NameNode that hung carries out what it was asked for in
+    /// any order when it goes on: the file may come into being after its deletion.
+    fn remove_later(&self, path: &str) {
+        let mut doubtful = self.inner.doubtful.borrow_mut();
+        if doubtful.len() < DOUBTFUL_MAX {
+            doubtful.push(path.to_owned());
+        }
+        if !self.inner.is_sweeping.replace(true) {
+            self.inner.io.spawn(sweep(self.clone()));
+        }
     }
 
     pub(in crate::tier) async fn make_folder(&self, path: &str) -> Result<(), StoreError> {
@@ -254,6 +277,27 @@ impl HdfsFile {
     }
 }
 
+/// Deletes what came into being late, until the NameNode has answered for a while.
+async fn sweep(store: HdfsStore) {
+    let mut answered = 0;
+    loop {
+        store.inner.io.sleep_ms(SWEEP_MS).await;
+        let paths = store.inner.doubtful.borrow().clone();
+        let mut is_answered = true;
+        for path in &paths {
+            is_answered = is_answered && store.remove(path).await.is_ok();
+        }
+        let mut doubtful = store.inner.doubtful.borrow_mut();
+        answered = if is_answered && doubtful.len() == paths.len() { answered + 1 } else { 0 };
+        if answered >= SWEEPS {
+            doubtful.clear();
+            store.inner.is_sweeping.set(false);
+            return;
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // on the companion's thread, which may wait
 fn build(cluster: &str, options: &HdfsOptions, any_order: bool) -> hdfs_native::Result<Client> {
     let mut settings: Vec<(String, String)> = vec![(REPLACE_POLICY.to_owned(), "NEVER".to_owned())];
     if any_order {
@@ -263,6 +307,11 @@ fn build(cluster: &str, options: &HdfsOptions, any_order: bool) -> hdfs_native::
     settings.extend(options.settings.iter().cloned());
     let mut builder = ClientBuilder::new().with_url(cluster).with_config(settings);
     if let Some(dir) = &options.config_dir {
+        let is_there = |name: &str| std::path::Path::new(dir).join(name).is_file();
+        if !is_there("core-site.xml") && !is_there("hdfs-site.xml") {
+            let refused = format!("--hadoop-conf {dir} has neither core-site.xml nor hdfs-site.xml");
+            return Err(HdfsError::InvalidArgument(refused));
+        }
         builder = builder.with_config_dir(dir);
     }
     if let Some(user) = &options.user {
@@ -272,6 +321,8 @@ fn build(cluster: &str, options: &HdfsOptions, any_order: bool) -> hdfs_native::
         builder = builder.with_kerberos_principal(principal);
     }
     if let Some(keytab) = &options.keytab {
+        let unreadable = |error| HdfsError::InvalidArgument(format!("--hdfs-keytab {keytab}: {error}"));
+        std::fs::File::open(keytab).map_err(unreadable)?;
         builder = builder.with_kerberos_keytab(keytab);
     }
     builder.build()
@@ -281,6 +332,9 @@ fn build(cluster: &str, options: &HdfsOptions, any_order: bool) -> hdfs_native::
 const CHUNK_BYTES: u64 = 512;
 /// HDFS's `dfs.namenode.fs-limits.min-block-size`.
 const BLOCK_BYTES_MIN: u64 = 1024 * 1024;
+const DOUBTFUL_MAX: usize = 1000;
+const SWEEP_MS: u64 = 2_000;
+const SWEEPS: u32 = 15;
 const FOLDER_PERMISSION: u32 = 0o755;
 /// The client asks for a replacement whenever a DataNode is lost, and fails where there is none.
 const REPLACE_POLICY: &str = "dfs.client.block.write.replace-datanode-on-failure.policy";
