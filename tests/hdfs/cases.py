@@ -18,16 +18,10 @@ from hdfs import ROOT, Hdfs
 from suite import Suite, equal, eventually, true
 
 suite = Suite("hdfs")
-# The others take their time, or a cluster of their own.
-LONG = set()
+# The others take longer, or a cluster of their own.
+SHORT = {"walk", "killed-at-any-step", "datanode-killed", "namenode-hung", "changed-behind-its-back", "unreachable-at-the-start"}
 TOOL = os.path.join(ROOT, "tests/clients/java/tool")
 TOOLS = os.environ.get("ALLUVIUM_TEST_TOOLS", os.path.join(ROOT, "target/test-tools"))
-
-
-def case(name, is_long=False):
-    if is_long:
-        LONG.add(name)
-    return suite.case(name)
 
 
 class Stage:
@@ -103,15 +97,15 @@ def tool(broker, name, *arguments, bootstrap="--bootstrap-server"):
     return done.stdout
 
 
-@case("walk")
+@suite.case("walk")
 def _(stage):
     """The quick tour of README, with fewer records: every consumer reads all of them, from wherever it begins."""
     broker = stage.broker(cores=2)
     # The topic is that of the tour; a minute is too long for a test.
     broker.start(log_retention_check_interval_ms=500, remote_log_manager_task_interval_ms=500)
     tool(broker, "topics", "--create", "--topic", "tieredstorage", "--replication-factor", "1", "--partitions", "5", "--config",
-         "local.retention.ms=3000", "--config", "segment.bytes=1048576", "--config", "remote.storage.enable=true")
-    records = 2500
+         "local.retention.ms=1000", "--config", "segment.bytes=1048576", "--config", "remote.storage.enable=true")
+    records = 1500
     subprocess.run([TOOL, "producer-perf-test", "--topic", "tieredstorage", "--num-records", str(records), "--throughput", "1000", "--record-size", "10240",
                     "--producer-props", f"bootstrap.servers=127.0.0.1:{broker.port}", "linger.ms=0"], check=True, stdout=sys.stderr, timeout=180)
     ends = [broker.offset(-1, partition, "tieredstorage") for partition in range(5)]
@@ -156,7 +150,7 @@ def _(stage):
     true(f"{len(files)} segments" in broker.verify(), "verify")
 
 
-@case("killed-at-any-step")
+@suite.case("killed-at-any-step")
 def _(stage):
     """kill -9 between COPY_SEGMENT_STARTED and the local deletion, at many moments of it."""
     # A copy takes a third of a second, so that the moments differ.
@@ -174,7 +168,7 @@ def _(stage):
     ended_well(stage, broker, writer, 5)
 
 
-@case("datanode-killed")
+@suite.case("datanode-killed")
 def _(stage):
     """A DataNode of three dies while segments are copied to two of them; the NameNode does not know it yet."""
     broker, writer = started(stage, "--hdfs-replication", "2", remote_log_manager_copy_max_bytes_per_second=4 << 20)
@@ -192,7 +186,7 @@ def _(stage):
     ended_well(stage, broker, writer, 8)
 
 
-@case("datanode-killed-single-copy", is_long=True)
+@suite.case("datanode-killed-single-copy")
 def _(stage):
     """Its only DataNode dies mid-copy: the copy is begun anew elsewhere; what is on the dead one waits for it."""
     broker, writer = started(stage, "--hdfs-replication", "1", remote_log_manager_copy_max_bytes_per_second=2 << 20)
@@ -206,7 +200,7 @@ def _(stage):
     ended_well(stage, broker, writer, 6)
 
 
-@case("datanode-hung", is_long=True)
+@suite.case("datanode-hung")
 def _(stage):
     """A DataNode that takes connections and says nothing: each call has its deadline, reads go to another one."""
     broker, writer = started(stage, "--hdfs-replication", "2")
@@ -244,19 +238,19 @@ def away(stage, broker, writer, leave, come_back):
     ended_well(stage, broker, writer, 8)
 
 
-@case("namenode-restarted")
+@suite.case("namenode-restarted")
 def _(stage):
     broker, writer = started(stage)
     away(stage, broker, writer, lambda: stage.hdfs.control("kill-nn"), lambda: stage.hdfs.control("start-nn"))
 
 
-@case("namenode-hung")
+@suite.case("namenode-hung")
 def _(stage):
     broker, writer = started(stage, broker=stage.broker(deadline_ms=1500))
     away(stage, broker, writer, lambda: stage.hdfs.control("hang-nn"), lambda: stage.hdfs.control("cont-nn"))
 
 
-@case("safe-mode")
+@suite.case("safe-mode")
 def _(stage):
     """C163: no false finish, no local deletion; reads of what is in HDFS go on."""
     broker, writer = started(stage)
@@ -267,7 +261,7 @@ def _(stage):
     away(stage, broker, writer, leave, lambda: stage.hdfs.control("dfsadmin", "-safemode", "leave"))
 
 
-@case("quota")
+@suite.case("quota")
 def _(stage):
     """C164: no room for another name, then no room for bytes; each is said, retried, and over when there is room."""
     broker, writer = started(stage)
@@ -286,7 +280,7 @@ def _(stage):
     ended_well(stage, broker, writer, 8)
 
 
-@case("permission-denied")
+@suite.case("permission-denied")
 def _(stage):
     """Its folder may not be written to: said at the start, and again when it happens later; over when it may."""
     stage.number += 1
@@ -307,7 +301,7 @@ def _(stage):
     ended_well(stage, broker, writer, 3)
 
 
-@case("changed-behind-its-back")
+@suite.case("changed-behind-its-back")
 def _(stage):
     """A file removed, one cut short, one with a bit flipped: verify tells each; whatever else there is, is read."""
     broker, writer = started(stage)
@@ -343,7 +337,7 @@ def _(stage):
     broker.stop()
 
 
-@case("name-taken")
+@suite.case("name-taken")
 def _(stage):
     """C160: a file stands where the partition's folder should be: nothing is lost, and it goes on when the name is free."""
     broker, writer = started(stage)
@@ -359,7 +353,7 @@ def _(stage):
     ended_well(stage, broker, writer, 4)
 
 
-@case("another-owner")
+@suite.case("another-owner")
 def _(stage):
     """A base folder of another cluster's is refused with both ids; so is one that lost its owner's file."""
     broker, writer = started(stage)
@@ -380,7 +374,7 @@ def _(stage):
     ended_well(stage, broker, writer, 3)
 
 
-@case("unreachable-at-the-start")
+@suite.case("unreachable-at-the-start")
 def _(stage):
     """No NameNode: the server starts and says so, or, where the tier is required, does not start and says so."""
     nowhere = f"hdfs://127.0.0.1:{stage.options.port + 99}/base"
@@ -403,7 +397,7 @@ def _(stage):
     ended_well(stage, broker, writer, 3)
 
 
-@case("failover", is_long=True)
+@suite.case("failover")
 def _(stage):
     """C163: two NameNodes behind a name of --hadoop-conf; the active one is killed mid-copy, then the next one hangs."""
     hdfs = stage.cluster("ha", HA="1", DATANODES="2", REPLICATION="2")
@@ -437,7 +431,7 @@ def _(stage):
         stage.hdfs = whole
 
 
-@case("kerberos", is_long=True)
+@suite.case("kerberos")
 def _(stage):
     """Copies and reads with a keytab; a wrong principal, no keytab file and no Kerberos at all are a sentence each."""
     hdfs = stage.cluster("kerberos", "dfs.permissions.enabled=false", KERBEROS="1", DATANODES="1", REPLICATION="1")
@@ -466,7 +460,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary", help="the server")
     parser.add_argument("only", nargs="*", help="patterns of case names; these run whether they are long or not")
-    parser.add_argument("--long", action="store_true", help="all cases")
+    parser.add_argument("--long", action="store_true", help="all cases, not the short ones alone")
     parser.add_argument("--port", type=int, default=26300, help="this port and some after it are taken")
     parser.add_argument("--scratch", help="where folders are made")
     parser.add_argument("--keep", action="store_true", help="leave the logs")
@@ -475,7 +469,7 @@ def main():
     options = parser.parse_args()
     parser.parse_intermixed_args = lambda: options
     if not options.long and not options.only:
-        suite.cases = [(name, function) for name, function in suite.cases if name not in LONG]
+        suite.cases = [(name, function) for name, function in suite.cases if name in SHORT]
     stage = None
 
     def prepare(_):
