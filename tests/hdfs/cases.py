@@ -61,8 +61,8 @@ class Stage:
         del self.clusters[1:]
 
     def end(self):
-        self.after_case()
-        self.hdfs.stop()
+        for one in self.clusters:
+            one.stop()
         if self.options.keep:
             print(f"left in {self.folder}")
         else:

@@ -25,7 +25,8 @@ class Hdfs:
         return self
 
     def stop(self):
-        self.control("stop", "KILL")
+        if os.path.exists(os.path.join(self.folder, "env")):
+            self.control("stop", "KILL")
 
     def control(self, verb, *arguments):
         """One of scripts/hdfs-up's verbs; what it says."""
