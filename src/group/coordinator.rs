@@ -10,7 +10,7 @@ use crate::group::consumer_records;
 use crate::group::deadlines::{DeadlineOf, Deadlines};
 use crate::group::offsets::PendingOffsets;
 use crate::group::records::{self, GroupRecord};
-use crate::group::reply::{GroupReply, Joined};
+use crate::group::reply::{GroupReply, Joined, Synced};
 use crate::group::request::{GroupRequest, Speaker};
 use crate::group::stored_offsets::ByPartition;
 use crate::group::topics::{NoTopics, Topics};
@@ -114,8 +114,12 @@ impl GroupCoordinator {
             GroupRequest::Sync(sync) => {
                 let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
                 match self.groups.get_mut(&*sync.group_id) {
+                    Some(Group { consumer: Some(group), .. }) => {
+                        let synced = group.sync_classic(&sync, &*self.topics, &mut turn);
+                        turn.effects.reply(ticket, synced.map_or_else(Synced::refused, GroupReply::Synced));
+                    }
                     Some(group) => group.classic.sync(ticket, sync, &mut turn),
-                    None => turn.effects.reply(ticket, super::reply::Synced::refused(ErrorCode::UnknownMemberId)),
+                    None => turn.effects.reply(ticket, Synced::refused(ErrorCode::UnknownMemberId)),
                 }
             }
             GroupRequest::ConsumerHeartbeat(beat) => {
@@ -130,6 +134,9 @@ impl GroupCoordinator {
             GroupRequest::Leave { group_id, members } => {
                 let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
                 let reply = match self.groups.get_mut(&*group_id) {
+                    Some(group) if group.consumer.is_some() => {
+                        GroupReply::Left(group.leave_mixed(&members, &*self.topics, &mut turn))
+                    }
                     Some(group) => GroupReply::Left(group.classic.leave(&members, &mut turn)),
                     None => GroupReply::Left(vec![ErrorCode::UnknownMemberId; members.len()]),
                 };
@@ -168,7 +175,10 @@ impl GroupCoordinator {
     ) -> Result<(), ErrorCode> {
         let group = self.groups.get_mut(group_id).ok_or(ErrorCode::UnknownMemberId)?;
         let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
-        group.classic.heartbeat(speaker, &mut turn)
+        match &mut group.consumer {
+            Some(consumer) => consumer.heartbeat_classic(speaker, &*self.topics, &mut turn),
+            None => group.classic.heartbeat(speaker, &mut turn),
+        }
     }
 
     /// The next time at which [`GroupCoordinator::tick`] has something to do.
@@ -183,15 +193,17 @@ impl GroupCoordinator {
             match due {
                 DeadlineOf::Session { group_id, member_id } => {
                     if let Some(group) = self.groups.get_mut(&group_id) {
-                        match &mut group.consumer {
-                            Some(group) => group.remove(&member_id, &mut turn),
+                        match &group.consumer {
+                            Some(_) => group.fence(&member_id, &*self.topics, &mut turn),
                             None => group.classic.session_ended(&member_id, &mut turn),
                         }
                     }
                 }
-                DeadlineOf::Revocation { group_id, member_id } => {
-                    if let Some(group) = self.groups.get_mut(&group_id).and_then(|group| group.consumer.as_mut()) {
-                        group.remove(&member_id, &mut turn);
+                DeadlineOf::Revocation { group_id, member_id }
+                | DeadlineOf::ClassicJoin { group_id, member_id }
+                | DeadlineOf::ClassicSync { group_id, member_id } => {
+                    if let Some(group) = self.groups.get_mut(&group_id) {
+                        group.fence(&member_id, &*self.topics, &mut turn);
                     }
                 }
                 DeadlineOf::Join { group_id } => {
@@ -229,9 +241,14 @@ impl GroupCoordinator {
     }
 
     fn join(&mut self, ticket: Ticket, join: super::request::Join, now: Moment, effects: &mut Effects<GroupReply>) {
+        if let Some(group) = self.groups.get_mut(&*join.group_id)
+            && group.consumer.as_ref().is_some_and(|group| !group.members.is_empty())
+        {
+            let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
+            return group.join_mixed(ticket, &join, &*self.topics, &mut turn);
+        }
         let known = self.groups.get(&*join.group_id);
-        let is_new_group =
-            known.is_none_or(|group| group.consumer.as_ref().is_some_and(|group| group.members.is_empty()));
+        let is_new_group = known.is_none_or(|group| group.consumer.is_some());
         if is_new_group && !join.member_id.is_empty() {
             return effects.reply(ticket, Joined::refused(&join.member_id, ErrorCode::UnknownMemberId));
         }
@@ -242,10 +259,6 @@ impl GroupCoordinator {
             offsets: ByPartition::default(),
         });
         if let Some(consumer) = &group.consumer {
-            if !consumer.members.is_empty() {
-                // Its members would have to speak both protocols.
-                return effects.reply(ticket, Joined::refused(&join.member_id, ErrorCode::InconsistentGroupProtocol));
-            }
             for tombstone in consumer_records::group_tombstones(&consumer.id) {
                 push(&mut effects.records, tombstone);
             }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::group::config::GroupConfig;
+use crate::group::config::{GroupConfig, MigrationPolicy};
 use crate::group::coordinator::GroupCoordinator;
 use crate::group::reply::{GroupReply, Joined, Synced};
 use crate::group::request::{
@@ -32,6 +32,8 @@ pub(super) fn config() -> GroupConfig {
         group_consumer_session_timeout_ms: 45_000,
         group_consumer_heartbeat_interval_ms: 5_000,
         group_consumer_max_size: 5,
+        group_consumer_assignment_interval_ms: 0,
+        group_consumer_migration_policy: MigrationPolicy::Bidirectional,
         offset_metadata_max_bytes: 4_096,
         offsets_retention_ms: 7 * 86_400_000,
         offsets_retention_check_interval_ms: 600_000,
@@ -91,7 +93,7 @@ impl Stage {
         self.replies.remove(&ticket).expect("an answer at once")
     }
 
-    fn joined(&mut self, ticket: Ticket) -> Joined {
+    pub(super) fn joined(&mut self, ticket: Ticket) -> Joined {
         match self.replies.remove(&ticket) {
             Some(GroupReply::Joined(joined)) => joined,
             other => panic!("no answer to a join: {other:?}"),

@@ -205,6 +205,8 @@ pub struct ConsumerHeartbeat {
     pub rebalance_timeout_ms: i32,
     /// What it reads.
     pub topics: Option<Vec<String>>,
+    /// A regular expression of what it reads besides, which has been checked; empty: none.
+    pub regex: Option<String>,
     /// The assignor that it prefers.
     pub server_assignor: Option<String>,
     /// What it has.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::control::broker_config::BrokerConfig;
 use crate::control::internal_topics::InternalTopic;
 use crate::control::snapshot::Snapshot;
-use crate::group::config::GroupConfig;
+use crate::group::config::{GroupConfig, MigrationPolicy};
 use crate::group::coordinator::GroupCoordinator;
 use crate::group::reply::GroupReply;
 use crate::group::request::GroupRequest;
@@ -90,6 +90,10 @@ impl Topics for CatalogTopics {
     fn version(&self) -> u64 {
         self.0.version()
     }
+
+    fn each_name(&self, found: &mut dyn FnMut(&str)) {
+        self.0.topics().for_each(|topic| found(&topic.name));
+    }
 }
 
 /// What the server's settings say of groups.
@@ -102,6 +106,8 @@ pub fn group_config(config: &BrokerConfig) -> GroupConfig {
         group_consumer_session_timeout_ms: config.group_consumer_session_timeout_ms(),
         group_consumer_heartbeat_interval_ms: config.group_consumer_heartbeat_interval_ms(),
         group_consumer_max_size: config.group_consumer_max_size(),
+        group_consumer_assignment_interval_ms: config.group_consumer_assignment_interval_ms(),
+        group_consumer_migration_policy: MigrationPolicy::of(config.group_consumer_migration_policy()).unwrap_or_default(),
         offset_metadata_max_bytes: config.offset_metadata_max_bytes(),
         offsets_retention_ms: config.offsets_retention_ms(),
         offsets_retention_check_interval_ms: config.offsets_retention_check_interval_ms(),

@@ -11,6 +11,7 @@ import frames
 import handshake
 import topics
 import groups
+import conversions
 import produce
 import fetch
 import delete_records
