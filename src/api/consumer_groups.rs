@@ -10,8 +10,8 @@ use crate::control::snapshot::Snapshot;
 use crate::group::assignor::Assignor;
 use crate::group::reply::{DescribedConsumers, GroupReply};
 use crate::group::request::{ConsumerHeartbeat, GroupRequest};
-use crate::group::topic_regex;
 use crate::group::topics::Partitions;
+use crate::record::name_pattern;
 use crate::record::offset::TopicId;
 use crate::shard::core::Shard;
 use crate::wire::error_code::ErrorCode;
@@ -137,7 +137,7 @@ fn judge(request: &ConsumerGroupHeartbeatRequest<'_>, version: i16) -> Result<()
         return invalid("A name is too long.");
     }
     if let Some(regex) = request.subscribed_topic_regex.filter(|regex| !regex.is_empty()) {
-        topic_regex::compile(regex).map_err(|reason| {
+        name_pattern::compile(regex).map_err(|reason| {
             let message = format!("SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}.");
             (ErrorCode::InvalidRegularExpression, message)
         })?;

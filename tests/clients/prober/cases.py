@@ -22,6 +22,7 @@ import versions
 import recompress
 import log_dirs
 import transactions
+import coordinator_frames
 
 if __name__ == "__main__":
     arguments = probe.suite.arguments()
