@@ -93,6 +93,11 @@ impl Stage {
         self.replies.remove(&ticket).expect("an answer at once")
     }
 
+    /// The answer to a request, where there is one by now.
+    pub(super) fn take(&mut self, ticket: Ticket) -> Option<GroupReply> {
+        self.replies.remove(&ticket)
+    }
+
     pub(super) fn joined(&mut self, ticket: Ticket) -> Joined {
         match self.replies.remove(&ticket) {
             Some(GroupReply::Joined(joined)) => joined,
@@ -233,6 +238,7 @@ pub(super) fn commit(speaker: Speaker, topic: &str, partition: i32, offset: i64)
         group_id: "g".into(),
         speaker,
         writer: None,
+        transactional: None,
         retention_ms: None,
         tells_unknown_group: true,
         topics: vec![CommitTopic {
@@ -440,7 +446,7 @@ fn offsets_expire_when_their_group_has_long_been_empty() {
 fn offsets_of_a_transaction_count_when_it_is_committed() {
     for committed in [true, false] {
         let mut stage = Stage::new();
-        let writer = TransactionalWriter { producer_id: ProducerId(9), producer_epoch: 0 };
+        let writer = TransactionalWriter { producer_id: ProducerId(9), producer_epoch: 0, marker_count: None };
         let plain = |offset| GroupRequest::CommitOffsets(commit(speaker("", -1), "t", 0, offset));
         let mut pending = commit(speaker("", -1), "t", 1, 20);
         pending.writer = Some(writer);
