@@ -271,6 +271,12 @@ impl ConsumerGroup {
         push(&mut turn.effects.records, records::epoch(self));
     }
 
+    /// Takes the topics as they are for those of its epoch.
+    pub(in crate::group) fn know_topics(&mut self, topics: &dyn Topics) {
+        self.metadata_hash = self.hash_topics(topics);
+        self.checked_version = Some(topics.version());
+    }
+
     /// FNV-1a over what is subscribed to and there.
     fn hash_topics(&self, topics: &dyn Topics) -> i64 {
         let names: BTreeSet<&String> = self.members.values().flat_map(|member| self.read_by(member)).collect();

@@ -78,7 +78,11 @@ impl Group {
         for member in upgraded.members.values() {
             turn.expect_member(&group_id, &member.member_id, member.session_timeout_ms(turn.config));
         }
-        info!(group = &*group_id, members = upgraded.members.len(), "a classic group goes over to the consumer protocol");
+        info!(
+            group = &*group_id,
+            members = upgraded.members.len(),
+            "a classic group goes over to the consumer protocol"
+        );
         self.classic = ClassicGroup::new(group_id, turn.now.wall_ms);
         self.consumer = Some(upgraded);
         Ok(())
@@ -207,6 +211,8 @@ fn upgraded(classic: &ClassicGroup, topics: &dyn Topics) -> Option<ConsumerGroup
         group.target.insert(member.member_id.clone(), assigned);
         group.members.insert(member.member_id.clone(), upgraded);
     }
+    // The topics are those that the classic group was assigned; only a change of them raises the epoch.
+    group.know_topics(topics);
     Some(group)
 }
 

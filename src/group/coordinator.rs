@@ -1,9 +1,9 @@
 //! The coordinator of the groups of one partition: requests, replayed records and the time in; records and replies out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::group::classic_group::ClassicGroup;
+use crate::group::classic_group::{ClassicGroup, ClassicState};
 use crate::group::config::GroupConfig;
 use crate::group::consumer_group::ConsumerGroup;
 use crate::group::consumer_records;
@@ -39,6 +39,12 @@ pub struct GroupCoordinator {
     pub(in crate::group) pending: PendingOffsets,
     /// Commits so far, replayed ones included.
     pub(in crate::group) commits: u64,
+    /// Where the next slice of expiry begins, while one is under way.
+    pub(in crate::group) expire_from: Option<Rc<str>>,
+    /// While it is replayed: groups of the consumer protocol that were taken back.
+    pub(in crate::group) taken_back: BTreeSet<String>,
+    /// While it is replayed: classic groups that were of the consumer protocol just before, and have had no rebalance since.
+    downgraded: BTreeSet<String>,
 }
 
 impl GroupCoordinator {
@@ -51,6 +57,9 @@ impl GroupCoordinator {
             deadlines: Deadlines::default(),
             pending: PendingOffsets::default(),
             commits: 0,
+            expire_from: None,
+            taken_back: BTreeSet::new(),
+            downgraded: BTreeSet::new(),
         }
     }
 
@@ -69,16 +78,22 @@ impl GroupCoordinator {
                 let producer_id = record.writer.map(|writer| writer.producer_id);
                 self.put_offset(&group_id, &topic, partition, value, producer_id, NO_TIME.wall_ms);
             }
-            GroupRecord::Classic { group_id, value: Some(value) } => match self.groups.get_mut(&*group_id) {
-                Some(group) => {
-                    group.classic = *value;
-                    group.consumer = None;
+            GroupRecord::Classic { group_id, value: Some(value) } => {
+                self.downgraded.remove(&group_id);
+                match self.groups.get_mut(&*group_id) {
+                    Some(group) => {
+                        group.classic = *value;
+                        group.consumer = None;
+                    }
+                    None => {
+                        let group = Group { classic: *value, consumer: None, offsets: ByPartition::default() };
+                        self.groups.insert(group.classic.id.clone(), group);
+                    }
                 }
-                None => {
-                    let group = Group { classic: *value, consumer: None, offsets: ByPartition::default() };
-                    self.groups.insert(group.classic.id.clone(), group);
+                if self.taken_back.remove(&group_id) {
+                    self.downgraded.insert(group_id);
                 }
-            },
+            }
             // A group that went over to the other protocol is taken back as what it was: its offsets stay.
             GroupRecord::Classic { group_id, value: None } => self.forget_classic(&group_id),
             GroupRecord::Consumer { group_id, record } => self.replay_consumer(&group_id, record),
@@ -101,8 +116,13 @@ impl GroupCoordinator {
             }
             if group.members().len() > turn.config.group_max_size as usize {
                 group.prepare_rebalance("it has more members than group.max.size", &mut turn);
+            } else if self.downgraded.contains(&*group.id) && group.is(ClassicState::Stable) {
+                // Its members were to join again, and may not know that.
+                group.prepare_rebalance("it was of the consumer protocol before", &mut turn);
             }
         }
+        self.taken_back.clear();
+        self.downgraded.clear();
         let check_ms = self.config.offsets_retention_check_interval_ms;
         self.deadlines.set(DeadlineOf::OffsetExpiry, now.now_ms.saturating_add(check_ms));
     }
@@ -217,9 +237,8 @@ impl GroupCoordinator {
                     }
                 }
                 DeadlineOf::OffsetExpiry => {
-                    self.expire_offsets(now, effects);
-                    let check_ms = self.config.offsets_retention_check_interval_ms;
-                    self.deadlines.set(DeadlineOf::OffsetExpiry, now.now_ms.saturating_add(check_ms));
+                    let next_ms = self.expire_offsets(now, effects);
+                    self.deadlines.set(DeadlineOf::OffsetExpiry, now.now_ms.saturating_add(next_ms));
                 }
             }
         }

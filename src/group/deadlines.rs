@@ -95,8 +95,7 @@ impl Deadlines {
 
     /// Puts off all of rebalances: those who were to come could not.
     pub fn put_off_rebalances(&mut self, by_ms: u64) {
-        let is_of_rebalance =
-            |key: &DeadlineOf| !matches!(key, DeadlineOf::Session { .. } | DeadlineOf::OffsetExpiry);
+        let is_of_rebalance = |key: &DeadlineOf| !matches!(key, DeadlineOf::Session { .. } | DeadlineOf::OffsetExpiry);
         let late: Vec<(DeadlineOf, u64)> = self
             .by_key
             .iter()

@@ -142,6 +142,7 @@ impl GroupCoordinator {
 
     pub(in crate::group) fn replay_consumer(&mut self, group_id: &str, record: ConsumerRecord) {
         if let ConsumerRecord::Epoch(None) = record {
+            self.taken_back.insert(group_id.to_owned());
             if let Some(group) = self.groups.get_mut(group_id) {
                 group.consumer = None;
                 if group.offsets.is_empty() && group.classic.is(ClassicState::Empty) {
@@ -163,6 +164,7 @@ impl GroupCoordinator {
         if takes_back && !is_known {
             return;
         }
+        self.taken_back.remove(group_id);
         let id: Rc<str> = Rc::from(group_id);
         let group = self.groups.entry(id.clone()).or_insert_with(|| Group {
             classic: ClassicGroup::new(id.clone(), 0),

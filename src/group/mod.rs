@@ -24,6 +24,8 @@ pub mod join;
 pub mod leave;
 pub mod listing;
 pub mod members;
+#[cfg(test)]
+mod mixed_rehearsal;
 pub mod offsets;
 pub mod rebalance;
 pub mod records;

@@ -60,10 +60,8 @@ pub fn assigned(assignment: &[u8], topics: &dyn Topics) -> Option<Partitions> {
 /// An assignment for a consumer whose subscription is `metadata`: in the version that it speaks.
 pub fn assignment(parts: &Partitions, metadata: &[u8], topics: &dyn Topics) -> Vec<u8> {
     let version = versioned(metadata).map_or(0, |(_, version)| version);
-    let named: Vec<(String, Vec<i32>)> = parts
-        .iter()
-        .filter_map(|(id, parts)| Some((topics.name_of(*id)?, parts.iter().copied().collect())))
-        .collect();
+    let named: Vec<(String, Vec<i32>)> =
+        parts.iter().filter_map(|(id, parts)| Some((topics.name_of(*id)?, parts.iter().copied().collect()))).collect();
     let assigned_partitions =
         named.iter().map(|(topic, parts)| TopicPartition { topic, partitions: parts.clone() }).collect();
     let mut out = Vec::new();
