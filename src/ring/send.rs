@@ -10,12 +10,13 @@ use std::task::{Poll, ready};
 
 use crate::ring::buffer::Buffer;
 use crate::ring::descriptor::Descriptor;
-use crate::ring::io::{File, Io, Part, SendQueue};
+use crate::ring::io::{File, Io};
 use crate::ring::operation::Operation;
 use crate::ring::pipe::Pipe;
 use crate::ring::request::{Payload, Request};
 use crate::ring::residency::is_resident;
 use crate::ring::ring_mask::RingMask;
+use crate::ring::send_queue::{Part, SendQueue};
 use crate::ring::syscall;
 use crate::ring::uring::Ring;
 

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use crate::ring::buffer::Buffer;
-use crate::ring::io::{File, Part, SendQueue};
+use crate::ring::io::File;
+use crate::ring::send_queue::{Part, SendQueue};
 use crate::ring::sim::events::World;
 use crate::ring::sim::pipe::Connection;
 
