@@ -11,7 +11,7 @@ use crate::api::partition_read::{Ask, Budget, Found, read_one};
 use crate::api::remote_fetch;
 use crate::api::reply::Outcome;
 use crate::record::offset::{Offset, PartitionId, TopicId};
-use crate::ring::io::Part;
+use crate::ring::send_queue::Part;
 use crate::ring::task::TaskId;
 use crate::shard::core::Shard;
 use crate::shard::partition::Partition;

@@ -1,6 +1,6 @@
 //! What a request comes to: a reply in parts, silence, or the end of its connection.
 
-use crate::ring::io::Part;
+use crate::ring::send_queue::Part;
 use crate::wire::frame;
 use crate::wire::writer::EncodeError;
 

@@ -5,7 +5,6 @@
 //! (sockets) return [`Poll::Pending`] after noting the task that is being polled; it is polled again when the answer may
 //! have changed. Neither looks at a waker.
 
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +14,7 @@ use std::task::Poll;
 
 use crate::ring::buffer::{Buffer, BufferPool};
 use crate::ring::file::UringFile;
-use crate::ring::send::LoadedPipe;
+use crate::ring::send_queue::SendQueue;
 use crate::ring::shared_file::SharedKind;
 #[cfg(any(test, feature = "sim"))]
 use crate::ring::sim::core::SimCore;
@@ -465,75 +464,6 @@ impl Stream {
     /// The other end's address.
     pub fn peer_address(&self) -> SocketAddr {
         drive!(self, Stream, stream => stream.peer_address())
-    }
-}
-
-/// A piece of what is sent.
-pub enum Part {
-    /// Bytes in memory.
-    Bytes(Vec<u8>),
-    /// `len_bytes` of a file from `position_bytes`; all of it is there.
-    File {
-        /// The file; a deleted one stays readable until this part is sent.
-        file: File,
-        /// Where the range starts.
-        position_bytes: u64,
-        /// Length of the range.
-        len_bytes: u64,
-    },
-}
-
-/// Parts to be sent in order, and how far the first has gone.
-#[derive(Default)]
-pub struct SendQueue {
-    pub(in crate::ring) parts: VecDeque<Part>,
-    /// Bytes of the first part that were sent.
-    pub(in crate::ring) sent_bytes: u64,
-    pub(in crate::ring) queued_bytes: u64,
-    /// Bytes of the parts that are in memory; a part counts whole until it is sent.
-    pub(in crate::ring) memory_bytes: u64,
-    /// Up to here (counted as `sent_bytes`) the first part is known to be in the page cache.
-    pub(in crate::ring) resident_bytes: u64,
-    /// What a driver keeps between calls (a pipe with residue).
-    pub(in crate::ring) pipe: Option<LoadedPipe>,
-}
-
-impl SendQueue {
-    /// Adds a part at the end; empty parts are left out.
-    pub fn push(&mut self, part: Part) {
-        let len_bytes = match &part {
-            Part::Bytes(bytes) => {
-                self.memory_bytes += bytes.len() as u64;
-                bytes.len() as u64
-            }
-            Part::File { len_bytes, .. } => *len_bytes,
-        };
-        if len_bytes > 0 {
-            self.queued_bytes += len_bytes;
-            self.parts.push_back(part);
-        }
-    }
-
-    /// True where all was sent.
-    pub fn is_empty(&self) -> bool {
-        self.parts.is_empty()
-    }
-
-    /// Bytes not sent yet.
-    pub fn queued_bytes(&self) -> u64 {
-        self.queued_bytes
-    }
-
-    /// Bytes that the parts not sent yet hold in memory: ranges of files hold none.
-    pub fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
-    }
-
-    /// Drops the first part, which was sent whole.
-    pub(in crate::ring) fn pop_sent(&mut self) {
-        if let Some(Part::Bytes(bytes)) = self.parts.pop_front() {
-            self.memory_bytes -= bytes.len() as u64;
-        }
     }
 }
 

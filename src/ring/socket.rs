@@ -9,7 +9,8 @@ use std::task::Poll;
 
 use crate::ring::buffer::Buffer;
 use crate::ring::descriptor::Descriptor;
-use crate::ring::io::{Io, SendQueue};
+use crate::ring::io::Io;
+use crate::ring::send_queue::SendQueue;
 use crate::ring::operation::Operation;
 use crate::ring::receive_ring::GROUP;
 use crate::ring::request::{Payload, Request};
@@ -243,8 +244,9 @@ mod tests {
     use super::*;
     use crate::ring::core::tests::{masks, run_alone};
     use crate::ring::core::{CoreOptions, run};
-    use crate::ring::io::{Part, Stream};
+    use crate::ring::io::Stream;
     use crate::ring::mesh::CoreMesh;
+    use crate::ring::send_queue::Part;
     use std::future::{Future, poll_fn};
     use std::task::{Context, Waker};
 

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::task::Poll;
 
 use alluvium::record::record_walk::RecordWalk;
-use alluvium::ring::io::{Io, Part, SendQueue, Stream};
+use alluvium::ring::io::{Io, Stream};
+use alluvium::ring::send_queue::{Part, SendQueue};
 use alluvium::ring::timer::Nanos;
 use alluvium::wire::api_keys::ApiKey;
 use alluvium::wire::frame::{self, RequestHeader};

@@ -128,7 +128,8 @@ mod tests {
     use std::task::Poll;
 
     use crate::ring::buffer::Buffer;
-    use crate::ring::io::{Listener, OpenHow, Part, SendQueue, Stream};
+    use crate::ring::io::{Listener, OpenHow, Stream};
+    use crate::ring::send_queue::{Part, SendQueue};
     use crate::ring::sim::options::{Crash, Delays};
 
     const SECOND_NS: u64 = 1_000_000_000;
