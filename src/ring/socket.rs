@@ -10,12 +10,12 @@ use std::task::Poll;
 use crate::ring::buffer::Buffer;
 use crate::ring::descriptor::Descriptor;
 use crate::ring::io::Io;
-use crate::ring::send_queue::SendQueue;
 use crate::ring::operation::Operation;
 use crate::ring::receive_ring::GROUP;
 use crate::ring::request::{Payload, Request};
 use crate::ring::ring_mask::RingMask;
 use crate::ring::send::Sender;
+use crate::ring::send_queue::SendQueue;
 use crate::ring::syscall;
 use crate::ring::uring::Ring;
 
