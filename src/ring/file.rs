@@ -141,7 +141,9 @@ impl UringFile {
     }
 
     fn writes_inline(&self) -> bool {
-        self.ring.has(RingMask::INLINE_WRITE) && self.io.now() >= self.ring.writes_throttled_until.get()
+        self.ring.has(RingMask::INLINE_WRITE)
+            && !self.descriptor.is_locked()
+            && self.io.now() >= self.ring.writes_throttled_until.get()
     }
 
     pub(in crate::ring) async fn sync_data(&self) -> io::Result<()> {
@@ -155,6 +157,14 @@ impl UringFile {
         // The helper gets a descriptor of its own, so that this one may be closed meanwhile.
         let own = syscall::duplicate(self.descriptor.fd())?;
         self.ring.help(&self.io, move || syscall::truncate(&own, len_bytes)).await?
+    }
+
+    pub(in crate::ring) async fn allocate(&self, from_bytes: u64, len_bytes: u64) -> io::Result<()> {
+        // Until the answer writes go through the ring: a worker waits for the file's lock, not the core.
+        self.descriptor.set_locked(true);
+        let done = self.ring.call(&self.io, Request::allocate(&self.descriptor, from_bytes, len_bytes)).await;
+        self.descriptor.set_locked(false);
+        done.count().map(drop)
     }
 
     pub(in crate::ring) async fn len(&self) -> io::Result<u64> {
@@ -277,6 +287,8 @@ mod tests {
                         "mask {mask}, at {position}"
                     );
                 }
+                file.allocate(3_100_010, 1 << 20).await.unwrap();
+                assert_eq!(file.len().await.unwrap(), 3_100_010, "mask {mask}");
                 file.set_len(7).await.unwrap();
                 assert_eq!(file.len().await.unwrap(), 7, "mask {mask}");
                 drop(file);

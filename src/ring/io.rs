@@ -399,6 +399,14 @@ impl File {
         drive!(self, File, file => file.set_len(len_bytes).await)
     }
 
+    /// Allocates blocks for a range past the file's end; its length stays. [`set_len`](Self::set_len) gives them back.
+    ///
+    /// # Errors
+    /// As fallocate(2): no space, or a file system that cannot. Nothing else depends on it.
+    pub async fn allocate(&self, from_bytes: u64, len_bytes: u64) -> io::Result<()> {
+        drive!(self, File, file => file.allocate(from_bytes, len_bytes).await)
+    }
+
     /// Length in bytes.
     ///
     /// # Errors

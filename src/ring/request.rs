@@ -125,6 +125,15 @@ impl Request {
         Self::new(entry, Lane::Disk).on(file)
     }
 
+    /// Allocates blocks; the length stays.
+    pub(in crate::ring) fn allocate(file: &Rc<Descriptor>, from_bytes: u64, len_bytes: u64) -> Self {
+        let entry = opcode::Fallocate::new(types::Fd(file.fd()), len_bytes)
+            .offset(from_bytes)
+            .mode(libc::FALLOC_FL_KEEP_SIZE)
+            .build();
+        Self::new(entry, Lane::Disk).on(file)
+    }
+
     /// The length and the times of an open file.
     pub(in crate::ring) fn status(file: &Rc<Descriptor>) -> Self {
         let mut status = Box::new(syscall::empty_status());

@@ -1,4 +1,4 @@
-//! What is sent to a socket: parts in order, of memory or of files.
+//! What a connection still has to send: bytes, and ranges of files.
 
 use std::collections::VecDeque;
 

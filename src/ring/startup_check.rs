@@ -166,10 +166,11 @@ fn parse_release(release: &str) -> Option<(u32, u32)> {
 const KERNEL_MIN: (u32, u32) = (6, 1);
 /// Room for page rounding and the ring's own header.
 const RING_BYTES_EXTRA: u64 = 64 * 1024;
-const NEEDED: [(&str, u8); 14] = [
+const NEEDED: [(&str, u8); 15] = [
     ("IORING_OP_READ", opcode::Read::CODE),
     ("IORING_OP_WRITE", opcode::Write::CODE),
     ("IORING_OP_FSYNC", opcode::Fsync::CODE),
+    ("IORING_OP_FALLOCATE", opcode::Fallocate::CODE),
     ("IORING_OP_OPENAT", opcode::OpenAt::CODE),
     ("IORING_OP_CLOSE", opcode::Close::CODE),
     ("IORING_OP_STATX", opcode::Statx::CODE),

@@ -12,7 +12,8 @@ use std::task::{Context, Poll, Waker};
 use tracing::{error, warn};
 
 use crate::log::error::{AppendError, RecoveryError};
-use crate::log::plan::{Append, AppendPlan, Committed, IndexWrite, RollPlan, Truncate};
+use crate::log::plan::{Append, AppendPlan, Committed, IndexWrite, RollPlan, SegmentId, Truncate};
+use crate::log::segment::Segment;
 use crate::log::segment_files;
 use crate::record::check::CheckedBatch;
 use crate::record::offset::Offset;
@@ -205,6 +206,7 @@ async fn write(
                 // An earlier plan failed: these bytes are cut off with it.
                 Committed::Failed => state.set(WriteState::NoSpace),
             }
+            allocate_ahead(&shard, &partition, &plan);
             if partition.log().borrow().epoch_checkpoint_is_due() {
                 shard.io().spawn(write_epochs(shard.clone(), partition.clone()));
             }
@@ -221,6 +223,23 @@ async fn write(
     if state.get() != WriteState::Written {
         shard.io().wake_all(partition.progress());
     }
+}
+
+/// Allocates blocks for the writes to come, where they are due. Nobody waits for it, and nothing depends on it.
+fn allocate_ahead(shard: &Rc<Shard>, partition: &Rc<Partition>, plan: &AppendPlan) {
+    let segment_bytes_max = u64::from(partition.log().borrow().config().segment_bytes);
+    let written_bytes = plan.position_bytes + u64::from(plan.len_bytes);
+    let Some(range) = partition.reservation().begin(plan.segment, written_bytes, segment_bytes_max) else {
+        return;
+    };
+    let Some(file) = shard.files().get(partition.id(), plan.segment, FileKind::Log) else {
+        return partition.reservation().done(false);
+    };
+    let partition = partition.clone();
+    start_detached(shard.io(), async move {
+        let allocated = file.allocate(range.start, range.end - range.start).await;
+        partition.reservation().done(allocated.is_ok());
+    });
 }
 
 /// A write failed: the plan and all after it go back.
@@ -335,7 +354,23 @@ async fn open_segment(shard: &Rc<Shard>, partition: &Rc<Partition>, roll: RollPl
     // Stale where a failed append has cut the log back meanwhile; the file is then empty, and made again by its roll.
     if partition.log().borrow_mut().rolled(&roll) {
         shard.files().put(partition.id(), roll.segment, FileKind::Log, log);
+        give_back(shard, partition, roll.sealed).await;
         shard.after_roll(partition, roll.segment.base_offset());
     }
     Ok(())
+}
+
+/// Gives back what the sealed segment was allocated and did not need. While its last writes are under way its length is not
+/// what it will be: it keeps those blocks then, an eighth at most.
+async fn give_back(shard: &Rc<Shard>, partition: &Rc<Partition>, sealed: SegmentId) {
+    let size_bytes =
+        partition.log().borrow().segments().iter().find(|segment| segment.id() == sealed).map(Segment::size_bytes);
+    let file = shard.files().get(partition.id(), sealed, FileKind::Log);
+    if let (Some(size_bytes), Some(file)) = (size_bytes, file)
+        && partition.reservation().is_left(sealed, size_bytes)
+        && partition.writes_alone()
+        && let Err(error) = file.set_len(size_bytes).await
+    {
+        shard.note_unwritten(partition, "blocks of a sealed segment could not be given back", &error);
+    }
 }

@@ -45,6 +45,7 @@ pub mod remote_cache;
 pub mod remote_partition;
 pub mod remote_read;
 pub mod remote_time;
+pub mod reservation;
 pub mod retention;
 pub mod router;
 pub mod tier;

@@ -17,6 +17,7 @@ use crate::ring::task::WaitList;
 use crate::shard::exclusive::Exclusive;
 use crate::shard::lane::Lane;
 use crate::shard::remote_partition::RemotePartition;
+use crate::shard::reservation::Reservation;
 use crate::shard::topic_limits::{Durability, TopicLimits};
 use crate::shard::watch::Seen;
 
@@ -44,6 +45,7 @@ pub struct Partition {
     forwarded: Rc<Lane>,
     /// Writes and rolls that were begun and have not ended.
     writes_under_way: Cell<u32>,
+    reservation: Reservation,
     /// A sync by `flush.ms` is to come.
     pub(in crate::shard) flush_timer_set: Cell<bool>,
     /// Its log start offset as a checkpoint has it durably, or as its first segment tells.
@@ -85,6 +87,7 @@ impl Partition {
             drained: WaitList::default(),
             forwarded: Rc::default(),
             writes_under_way: Cell::new(0),
+            reservation: Reservation::default(),
             flush_timer_set: Cell::new(false),
             log_start_durable: Cell::new(Offset(0)),
             first_base_on_disk: Cell::new(Offset(0)),
@@ -290,6 +293,16 @@ impl Partition {
     pub(in crate::shard) fn reopen_for_appends(&self, io: &Io) {
         self.closed_for_appends.set(false);
         io.wake_all(&self.admission);
+    }
+
+    /// What its active segment has allocated ahead.
+    pub(in crate::shard) fn reservation(&self) -> &Reservation {
+        &self.reservation
+    }
+
+    /// True where the caller's write or roll is the only one.
+    pub(in crate::shard) fn writes_alone(&self) -> bool {
+        self.writes_under_way.get() == 1
     }
 
     pub(in crate::shard) fn begin_write(&self) {

@@ -19,7 +19,7 @@ from connection import Connection
 from schema import Reader
 from suite import Suite, equal, true
 from world import CODECS, compress, decompress
-from generate import TOPICS, fetch_committed, records
+from generate import TOPICS, Transactional, fetch_committed, produce, records
 
 suite = Suite("directories")
 GOLDEN = os.path.join(ROOT, "tests/golden")
@@ -418,6 +418,45 @@ def _(context):
     finally:
         kafka.stop()
         ours.stop()
+
+
+@suite.case("C076: a transaction index that cannot be written moves no offset, and its transactions stay aborted")
+def _(context):
+    server = Alluvium(context.binary, context.port + 1, os.path.join(context.folder, "no-index"))
+    try:
+        cluster = server.start()
+        cluster.create_topic("t")
+        in_the_way = os.path.join(server.folder, "t-0", f"{0:020}.txnindex")
+        with Connection(cluster.leader("t")) as connection:
+            producer = Transactional(connection, "aborts", "t")
+            producer.send(0)
+            os.mkdir(in_the_way)
+            producer.end(False)
+            produce(connection, "t", 1, count=2)
+            producer.send(2)
+            producer.end(False)
+            produce(connection, "t", 3, count=2)
+            id_ = producer.producer["producer_id"]
+            # Three records, a marker, two; and again.
+            want = {"error": 0, "high_watermark": 12, "last_stable_offset": 12, "aborted": [[id_, 0], [id_, 6]], "batches": [0, 3, 4, 6, 9, 10]}
+            equal(fetch_committed(connection, "t", 0), want, "with a folder in its place")
+        # A start does not guess what was aborted: the partition waits for the operator, the others are served.
+        server.stop()
+        cluster = server.start()
+        with cluster.connect() as connection:
+            equal(fetch_committed(connection, "t", 0)["error"], 56, "while the folder is in its place")
+            true(in_the_way in open(server.folder + ".log").read(), "the log names what is in the way")
+        cluster.create_topic("another")
+        with Connection(cluster.leader("another")) as connection:
+            produce(connection, "another", 0)
+        server.stop()
+        os.rmdir(in_the_way)
+        cluster = server.start()
+        with Connection(cluster.leader("t")) as connection:
+            equal(fetch_committed(connection, "t", 0), want, "after a start with its place clear")
+        true(os.path.isfile(in_the_way), "the index was made anew")
+    finally:
+        server.stop()
 
 
 if __name__ == "__main__":

@@ -209,6 +209,14 @@ impl SimFile {
         .await
     }
 
+    /// Blocks are not simulated: it takes its time, and may fail.
+    pub(in crate::ring) async fn allocate(&self, from_bytes: u64, len_bytes: u64) -> io::Result<()> {
+        if from_bytes.saturating_add(len_bytes) > FILE_BYTES_MAX {
+            return Err(ErrorKind::FileTooLarge.into());
+        }
+        self.on_metadata("allocate", |_| ()).await
+    }
+
     pub(in crate::ring) async fn len(&self) -> io::Result<u64> {
         self.on_metadata("len", |open| open.node.len_bytes()).await
     }
