@@ -182,7 +182,7 @@ pub const BROKER_CONFIGS: &[BrokerConfigKey] = &[
     works("queued.max.requests", Int, Some("500"), POSITIVE, "The most requests that are read and not answered."),
     works("remote.fetch.max.wait.ms", Int, Some("500"), POSITIVE, "How long a fetch waits for the tier."),
     works("remote.list.offsets.request.timeout.ms", Long, Some("30000"), POSITIVE, "How long a lookup by time waits for the tier."),
-    idle("remote.log.index.file.cache.total.size.bytes", Long, Some("1073741824"), TIER_CACHES),
+    works("remote.log.index.file.cache.total.size.bytes", Long, Some("1073741824"), POSITIVE, "The most memory for indexes of segments in HDFS, within a quarter of --tier-memory; those of a folder are in the page cache."),
     idle("remote.log.index.file.cache.ttl.ms", Long, Some("900000"), TIER_CACHES),
     works("remote.log.manager.copy.max.bytes.per.second", Long, LONG_MAX, POSITIVE, "The most bytes a second that are copied to the tier."),
     idle("remote.log.manager.copy.quota.window.num", Int, Some("11"), Some("the rate is kept for each piece that is sent, without a window")),

@@ -23,5 +23,7 @@ pub mod remote_expiry;
 pub mod remote_segments;
 pub mod segment_file;
 pub mod segment_state;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim_store;
 pub mod store;
 pub mod tier_url;
