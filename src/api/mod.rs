@@ -5,6 +5,7 @@
 
 pub mod authorized_operations;
 pub mod cluster;
+pub mod committed_offsets;
 pub mod configs;
 pub mod consumer_groups;
 pub mod context;
@@ -28,6 +29,7 @@ pub mod producer_id;
 pub mod producers;
 pub mod remote_fetch;
 pub mod reply;
+pub mod tier_reads;
 pub mod topics;
 pub mod transaction_listing;
 pub mod transactions;

@@ -104,10 +104,14 @@ impl Scrubbing<'_> {
                 Err(error) if error.is_not_found() => continue,
                 Err(error) => return Err(error.into()),
             };
+            let is_old = age_ms >= i64::from(self.args.older_than).saturating_mul(MS_AN_HOUR);
+            if folder == TEMPORARY_FOLDER && entry.name.starts_with(MANIFEST) && !is_old {
+                // One that a server is writing.
+                continue;
+            }
             self.findings.orphans += 1;
             self.findings.orphan_bytes += entry.len_bytes;
             let age_hours = age_ms / MS_AN_HOUR;
-            let is_old = age_ms >= i64::from(self.args.older_than).saturating_mul(MS_AN_HOUR);
             let what = match (may_delete, is_old) {
                 (true, true) => {
                     self.findings.deleted += u64::from(self.store.remove(&path, false).await?);
@@ -149,4 +153,5 @@ async fn list(store: &Store, folder: &str) -> Result<Vec<StoreEntry>, StoreError
     }
 }
 
+const MANIFEST: &str = "manifest-";
 const MS_AN_HOUR: i64 = 3_600_000;

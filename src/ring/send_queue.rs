@@ -4,11 +4,14 @@ use std::collections::VecDeque;
 
 use crate::ring::io::File;
 use crate::ring::send::LoadedPipe;
+use crate::ring::shared_bytes::SharedBytes;
 
 /// A piece of what is sent.
 pub enum Part {
     /// Bytes in memory.
     Bytes(Vec<u8>),
+    /// Bytes of memory that others have too.
+    Shared(SharedBytes),
     /// `len_bytes` of a file from `position_bytes`; all of it is there.
     File {
         /// The file; a deleted one stays readable until this part is sent.
@@ -18,6 +21,25 @@ pub enum Part {
         /// Length of the range.
         len_bytes: u64,
     },
+}
+
+impl Part {
+    /// Its bytes, where they are in memory.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Shared(bytes) => Some(bytes),
+            Self::File { .. } => None,
+        }
+    }
+
+    /// Its length.
+    pub fn len_bytes(&self) -> u64 {
+        match self {
+            Self::File { len_bytes, .. } => *len_bytes,
+            part => part.bytes().map_or(0, |bytes| bytes.len() as u64),
+        }
+    }
 }
 
 /// Parts to be sent in order, and how far the first has gone.
@@ -38,13 +60,8 @@ pub struct SendQueue {
 impl SendQueue {
     /// Adds a part at the end; empty parts are left out.
     pub fn push(&mut self, part: Part) {
-        let len_bytes = match &part {
-            Part::Bytes(bytes) => {
-                self.memory_bytes += bytes.len() as u64;
-                bytes.len() as u64
-            }
-            Part::File { len_bytes, .. } => *len_bytes,
-        };
+        let len_bytes = part.len_bytes();
+        self.memory_bytes += part.bytes().map_or(0, |bytes| bytes.len() as u64);
         if len_bytes > 0 {
             self.queued_bytes += len_bytes;
             self.parts.push_back(part);
@@ -68,8 +85,7 @@ impl SendQueue {
 
     /// Drops the first part, which was sent whole.
     pub(in crate::ring) fn pop_sent(&mut self) {
-        if let Some(Part::Bytes(bytes)) = self.parts.pop_front() {
-            self.memory_bytes -= bytes.len() as u64;
-        }
+        let sent = self.parts.pop_front();
+        self.memory_bytes -= sent.as_ref().and_then(Part::bytes).map_or(0, |bytes| bytes.len() as u64);
     }
 }

@@ -41,4 +41,8 @@ pub struct Counters {
     pub remote_segments_deleted: Counter,
     /// Ranges found in the tier for fetches.
     pub remote_reads: Counter,
+    /// Fetches whose records the tier did not have ready in time.
+    pub remote_fetches_expired: Counter,
+    /// Lookups by time that the tier did not answer in time.
+    pub remote_list_offsets_expired: Counter,
 }

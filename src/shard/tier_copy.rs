@@ -75,6 +75,7 @@ async fn copy_with(
     let io = shard.io();
     let (topic, id) = (partition.topic(), partition.id());
     let began_at = io.now();
+    let _memory = tier.reserve_copy(io).await;
     let epochs = epochs_within(partition.log().borrow().epochs(), candidate);
     let mut sections = Sections::open(shard, partition, candidate, &epochs, indexes).await?;
     let header = SegmentFileHeader::of(sections.len_bytes())?;
@@ -293,7 +294,7 @@ impl Sending<'_> {
         let mut position_bytes = 0;
         while position_bytes < *len_bytes {
             let piece_bytes = usize::try_from(len_bytes - position_bytes).unwrap_or(usize::MAX).min(PIECE_BYTES);
-            let (read, mut piece) = file.read_at(self.shard.io().buffer(piece_bytes), position_bytes).await;
+            let (read, mut piece) = file.read_once(self.shard.io().buffer(piece_bytes), position_bytes).await;
             if read? < piece_bytes {
                 return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
             }

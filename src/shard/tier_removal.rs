@@ -37,7 +37,7 @@ pub(in crate::shard) async fn remove_segment(
     let begun = SegmentEvent::Delete { id, state: SegmentState::DeleteStarted };
     remote.record(shard.io(), begun.clone()).await?;
     tier.manifest_news().note(partition.id(), begun);
-    tier.forget(partition.id(), id);
+    tier.forget(id);
     for path in [temporary_path(id), segment_path(partition.topic(), partition.id(), id)] {
         tier.store().remove(&path, false).await?;
     }
@@ -155,7 +155,7 @@ async fn remove_remote(shard: &Rc<Shard>, folder: &Path) -> Result<(), WorkError
     let tier = shard.tier().filter(|tier| tier.is_claimed()).ok_or(WorkError::NoTier)?;
     let MetadataHeader { id, topic, .. } = loaded.file.header().clone();
     for segment in loaded.segments.live() {
-        tier.forget(id, segment);
+        tier.forget(segment);
         tier.store().remove(&temporary_path(segment), false).await?;
         tier.store().remove(&segment_path(&topic, id, segment), false).await?;
         shard.io().yield_now().await;

@@ -13,6 +13,7 @@ use crate::shard::directories::is_no_space;
 use crate::shard::partition::Partition;
 use crate::shard::remote_partition::{RecordError, RemotePartition};
 use crate::shard::retention;
+use crate::shard::tier_backlog::BacklogReport;
 use crate::shard::tier_copy::{self, Candidate};
 use crate::shard::tier_removal;
 use crate::tier::error::{BatchDamage, MetadataError, OwnerError, SegmentFileError, StoreError};
@@ -83,10 +84,12 @@ pub async fn keep(shard: Rc<Shard>) {
     let interval_ms = shard.options().broker_config.remote_task_interval_ms();
     let mut is_pass = true;
     let mut next_pass = io.now();
+    let mut backlog = BacklogReport::default();
     while !shard.is_stopping() {
         if io.now() >= next_pass {
             is_pass = true;
             next_pass = io.now().plus_ms(interval_ms);
+            backlog.look(&shard, &tier).await;
         }
         let mut wake_at = next_pass;
         if tier.is_claimed() {

@@ -226,6 +226,13 @@ impl RemoteSegments {
         self.finished[..after].iter().rev().take(OVERLAPS_MAX).find(|span| span.end_offset() >= offset)
     }
 
+    /// The first segment that begins at or after `from` and has aborted transactions.
+    #[must_use]
+    pub fn next_with_transaction_index(&self, from: Offset) -> Option<&RemoteSpan> {
+        let at = self.finished.partition_point(|span| span.start_offset < from);
+        self.finished[at..].iter().find(|span| span.has_transaction_index)
+    }
+
     /// The first segment with records at or above `from` whose largest timestamp reaches `target`.
     #[must_use]
     pub fn find_by_time(&self, target: TimestampMs, from: Offset) -> Option<&RemoteSpan> {
