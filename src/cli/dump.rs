@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::dump_args::DumpArgs;
 use super::dump_error::DumpError;
+use super::dump_segment::SegmentPlace;
 use super::dump_sink::FileDump;
 use super::dump_text::{self, Checkpoint};
-use super::dump_segment::SegmentPlace;
 use super::{dump_catalog, dump_index, dump_producers, dump_segment, dump_tier};
 use crate::log::layout::{
     CLEANED_SUFFIX, CLEANER_CHECKPOINT, DELETED_SUFFIX, HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT,
@@ -283,7 +283,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a scratch folder");
         let inner = folder.path().join("orders-3--_v7-_v7-_v7-_v7-_v7-w");
         fs::create_dir(&inner).expect("a scratch folder");
-        let good = fs::read(tier.join(inner.file_name().expect("a name")).join("AAECAwQFBgcICQoLDA0ODw")).expect("golden");
+        let good =
+            fs::read(tier.join(inner.file_name().expect("a name")).join("AAECAwQFBgcICQoLDA0ODw")).expect("golden");
         let path = inner.join("AAECAwQFBgcICQoLDA0ODw");
         for at in (0..good.len()).step_by(29) {
             let mut flipped = good.clone();

@@ -58,6 +58,7 @@ pub mod serve_options;
 pub mod tier;
 pub mod tier_args;
 pub mod tier_cat;
+pub mod tier_rebuild;
 pub mod tier_restore;
 pub mod tier_scrub;
 pub mod tier_verify;

@@ -253,7 +253,10 @@ pub(in crate::cli) struct FittedOffsets {
 
 /// Holds committed offsets against the logs that there are: `end_of` says where one ends, `None` of a topic that is not
 /// restored.
-pub(in crate::cli) fn fit_offsets(batches: &[u8], end_of: impl Fn(&str, i32) -> Option<(TopicId, Offset)>) -> FittedOffsets {
+pub(in crate::cli) fn fit_offsets(
+    batches: &[u8],
+    end_of: impl Fn(&str, i32) -> Option<(TopicId, Offset)>,
+) -> FittedOffsets {
     let mut fitted = FittedOffsets::default();
     let mut kept: Vec<CoordinatorRecord> = Vec::new();
     let mut rest = batches;
@@ -300,6 +303,16 @@ const RECORD_BYTES_MAX: usize = 1 << 20;
 mod tests {
     use super::*;
     use crate::group::stored_offsets::StoredOffset;
+    use crate::log::leader_epochs::LeaderEpochs;
+    use crate::log::partition_log::{LogConfig, PartitionLog};
+    use crate::log::producer_snapshot::SnapshotEntry;
+    use crate::log::recovery::{self, RecoveryOptions, RemoteRange};
+    use crate::record::offset::TimestampMs;
+    use crate::ring::io::OpenHow;
+    use crate::ring::sim::options::SimOptions;
+    use crate::ring::sim::world::Sim;
+    use crate::tier::metadata::tests::segment;
+    use crate::tier::segment_state::SegmentState;
 
     #[test]
     fn committed_offsets_are_fitted_to_what_is_left() {
@@ -314,7 +327,8 @@ mod tests {
         let record = |group: &str, topic: &str, partition, offset| {
             records::offset(group, topic, partition, &stored(offset)).expect("short")
         };
-        let all = [record("g", "t", 0, 40), record("g", "t", 1, 90), record("g", "gone", 0, 5), record("h", "t", 0, 50)];
+        let all =
+            [record("g", "t", 0, 40), record("g", "t", 1, 90), record("g", "gone", 0, 5), record("h", "t", 0, 50)];
         let (mut batches, mut next_offset) = (Vec::new(), Offset(0));
         put_batch(&mut batches, &mut next_offset, &all);
         let end_of = |topic: &str, _| (topic == "t").then_some((TopicId([3; 16]), Offset(50)));
@@ -329,7 +343,10 @@ mod tests {
         })
         .expect("built");
         let expected = [("g", 0, 40, 7), ("g", 1, 50, -1), ("h", 0, 50, 7)];
-        assert_eq!(found, expected.map(|(group, partition, offset, epoch)| (group.to_owned(), partition, offset, epoch)));
+        assert_eq!(
+            found,
+            expected.map(|(group, partition, offset, epoch)| (group.to_owned(), partition, offset, epoch))
+        );
         // Damage is told, and what is whole is kept.
         let mut damaged = batches.clone();
         *damaged.last_mut().expect("not empty") ^= 1;
@@ -337,5 +354,57 @@ mod tests {
         let fitted = fit_offsets(&damaged, end_of);
         assert_eq!((fitted.kept, fitted.unreadable), (3, 1));
         assert_eq!(fit_offsets(&batches[..batches.len() - 1], end_of).unreadable, 1);
+    }
+
+    #[test]
+    fn a_transaction_whose_end_is_lost_is_aborted() {
+        let sim = Sim::new(SimOptions::default());
+        let io = sim.machine().core(0);
+        let run = io.clone();
+        sim.run(&io, 1 << 40, async move {
+            let id = PartitionId { topic_id: TopicId([3; 16]), partition: 0 };
+            let entry = |producer: i64, transaction: i64| SnapshotEntry {
+                producer_id: ProducerId(producer),
+                epoch: 2,
+                last_sequence: 4,
+                last_offset: Offset(80),
+                offset_delta: 4,
+                timestamp: TimestampMs(run.wall_ms()),
+                coordinator_epoch: -1,
+                transaction_first_offset: Offset(transaction),
+            };
+            let partition = TieredPartition {
+                topic: "t".to_owned(),
+                leader_epoch: 5,
+                log_start: Offset(0),
+                known_end: Some(Offset(130)),
+                segments: vec![segment(1, 0, 99, SegmentState::CopyFinished)],
+                epochs: LeaderEpochs::parse("0\n1\n3 0\n").expect("right"),
+                producers: producer_snapshot::to_bytes([entry(7, -1), entry(8, 50), entry(9, 60)].into_iter()),
+            };
+            let (path, directory) = (PathBuf::from("/d"), DirectoryId([1; 16]));
+            run.create_dir(&path).await.expect("new");
+            let dirs =
+                RestoredDirs { io: &run, dirs: vec![(path.clone(), directory)], store_url: "file:///tier".to_owned() };
+            assert_eq!(dirs.write_partition(directory, id, &partition).await.expect("space"), 2);
+            let options = RecoveryOptions {
+                recovery_point: Offset(0),
+                clean: false,
+                log_start: Offset(0),
+                topic_id: Some(id.topic_id),
+                index_interval_bytes: 4096,
+                producer_expiration_ms: 1 << 40,
+                remote: Some(RemoteRange { start: Offset(0), end: Offset(100), local_start: Offset(100) }),
+            };
+            let folder = path.join("t-0");
+            let recovered = recovery::open_partition(&run, &folder, &options).await.expect("right");
+            assert_eq!((recovered.log_start, recovered.log_end), (Offset(0), Offset(102)), "a marker for each");
+            let log = PartitionLog::new(recovered, LogConfig::default(), LeaderEpoch(6));
+            assert_eq!(log.offsets().last_stable, Offset(102), "nobody waits for them");
+            let index = folder.join("00000000000000000100.txnindex");
+            let len_bytes = run.open(&index, OpenHow::Read).await.expect("there").len().await.expect("a length");
+            assert_eq!(len_bytes, 2 * 34, "readers of committed records pass both over");
+        })
+        .expect("ends");
     }
 }

@@ -198,7 +198,10 @@ async fn gather_partition(
         let next = pair[0].end_offset.plus(1);
         if pair[1].start_offset > next {
             let (topic, partition) = (topic, id.partition);
-            notes.push(format!("{topic}-{partition}: no segment has the offsets from {next} to {}", pair[1].start_offset.plus(-1)));
+            notes.push(format!(
+                "{topic}-{partition}: no segment has the offsets from {next} to {}",
+                pair[1].start_offset.plus(-1)
+            ));
         }
     }
     Ok(Some(TieredPartition {

@@ -10,6 +10,7 @@ use super::output;
 use super::restore_files::RestoreError;
 use super::tier_args::{TierCheckArgs, TierCommand, TierListArgs};
 use super::tier_cat::{self, CatError};
+use super::tier_rebuild;
 use super::tier_restore;
 use super::tier_scrub;
 use super::tier_verify;
@@ -83,6 +84,7 @@ pub fn run(command: &TierCommand) -> Result<(), TierCommandError> {
         TierCommand::Check(args) => on_a_ring(move |io| check(io, args)),
         TierCommand::Cat(args) => on_a_ring(move |io| tier_cat::cat(io, args)),
         TierCommand::Scrub(args) => on_a_ring(move |io| tier_scrub::scrub(io, args)),
+        TierCommand::Restore(args) if args.metadata_only => on_a_ring(move |io| tier_rebuild::rebuild(io, args)),
         TierCommand::Restore(args) => on_a_ring(move |io| tier_restore::restore(io, args)),
         TierCommand::Verify(args) => on_a_ring(move |io| tier_verify::verify(io, args)),
     }

@@ -132,6 +132,9 @@ pub struct TierRestoreArgs {
     /// The machine's number, as the server will be started with [default: 1]
     #[arg(long, value_name = "NODE_ID", value_parser = clap::value_parser!(u32).range(0..=2_000_000))]
     pub node_id: Option<u32>,
+    /// Of a stopped server whose directories are there: write anew what its partitions know of the tier, where that is lost
+    #[arg(long)]
+    pub metadata_only: bool,
     /// Look at the segments' files alone, although there are manifests: settings and committed offsets are not in them
     #[arg(long)]
     pub slow: bool,
@@ -161,11 +164,13 @@ Examples:
 
 const RESTORE_NOTES: &str = "\
 Records stay in the tier: only what a server must know of them is written, so that a restore takes seconds. What had not been
-copied is lost; the command says what that is. The restored server is the same cluster: the old one must not run again.
+copied is lost; the command says what that is. The restored server is the same cluster: the old one must not run again. With
+--topic the settings and committed offsets of the other topics are lost once the restored server writes its own manifests.
 
 Example:
   alluvium tier restore --from hdfs://namenode:8020/alluvium --data-dir /ssd/alluvium
-  alluvium serve --data-dir /ssd/alluvium --tier hdfs://namenode:8020/alluvium";
+  alluvium serve --data-dir /ssd/alluvium --tier hdfs://namenode:8020/alluvium
+  alluvium tier restore --metadata-only --from file:///mnt/hdd/alluvium --data-dir /ssd/alluvium";
 
 const TIER_EXAMPLES: &str = "\
 Nothing here needs a running server. `ls`, `verify` and `check` change nothing (but for the file that `check` makes and deletes). Beside a running

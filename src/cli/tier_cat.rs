@@ -18,7 +18,9 @@ use crate::tier::tier_url::TierUrl;
 #[derive(Debug, thiserror::Error)]
 pub enum CatError {
     /// Not the place of a file.
-    #[error("{file:?} is no file of a tier: write file:///base/topic-0-ID/SEGMENT, hdfs://namenode/base/topic-0-ID/SEGMENT, or a path")]
+    #[error(
+        "{file:?} is no file of a tier: write file:///base/topic-0-ID/SEGMENT, hdfs://namenode/base/topic-0-ID/SEGMENT, or a path"
+    )]
     Place {
         /// As it was given.
         file: String,
@@ -111,9 +113,15 @@ mod tests {
     #[test]
     fn a_file_is_named_as_the_store_names_it() {
         let (url, folder, name) = place_of("hdfs://nn:8020/base/t-0-abc/-seg").expect("a place");
-        assert_eq!((url.to_string(), folder.as_str(), name.as_str()), ("hdfs://nn:8020/base/t-0-abc".to_owned(), "t-0-abc", "-seg"));
+        assert_eq!(
+            (url.to_string(), folder.as_str(), name.as_str()),
+            ("hdfs://nn:8020/base/t-0-abc".to_owned(), "t-0-abc", "-seg")
+        );
         let (url, folder, name) = place_of("/mnt/tier/t-0-abc/seg").expect("a place");
-        assert_eq!((url.to_string(), folder.as_str(), name.as_str()), ("file:///mnt/tier/t-0-abc".to_owned(), "t-0-abc", "seg"));
+        assert_eq!(
+            (url.to_string(), folder.as_str(), name.as_str()),
+            ("file:///mnt/tier/t-0-abc".to_owned(), "t-0-abc", "seg")
+        );
         for file in ["s3://bucket/x/y", "hdfs://nn/file", "file:///x/"] {
             assert!(place_of(file).is_err(), "{file}");
         }

@@ -151,7 +151,8 @@ fn topics_of_files(source: &RestoreSource, report: &mut Report) -> Vec<Topic> {
     let mut topics = Vec::new();
     for ((name, id), count) in counts {
         report.lines.push(format!("{name}: settings are not known: it is tiered and keeps all records until you set retention.ms; partitions above {} are not known, where there were any", count - 1));
-        let configs: ConfigOverrides = KEEP_ALL.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let configs: ConfigOverrides =
+            KEEP_ALL.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let partition = Partition {
             core: CoreIndex::first(1)[0],
             directory: DirectoryId([0; 16]),
@@ -268,15 +269,26 @@ impl Report {
         let mut lines: Vec<String> = self.lines.clone();
         if let Some(written_ms) = source.written_ms {
             let at = jiff::Timestamp::from_millisecond(written_ms).map(|at| at.to_string()).unwrap_or_default();
-            lines.push(format!("the newest manifest is of {at}: what was not copied since then is lost too, and is not counted"));
+            lines.push(format!(
+                "the newest manifest is of {at}: what was not copied since then is lost too, and is not counted"
+            ));
         }
         let Self { topics, partitions, segments, bytes, lost, offsets, offsets_taken_back, .. } = self;
         lines.push(format!("{topics} topics, {partitions} partitions, {segments} segments, {bytes} bytes of records; {lost} records known to be lost"));
-        let beyond = format!("{offsets_taken_back} of them lay beyond the end of what is left and were taken back to it");
+        let beyond =
+            format!("{offsets_taken_back} of them lay beyond the end of what is left and were taken back to it");
         lines.push(format!("{offsets} committed offsets of groups; {beyond}"));
-        let names: BTreeSet<String> = files.dirs.iter().map(|(path, _)| format!("--data-dir {}", path.display())).collect();
+        let names: BTreeSet<String> =
+            files.dirs.iter().map(|(path, _)| format!("--data-dir {}", path.display())).collect();
         let names: Vec<String> = names.into_iter().collect();
-        lines.push(format!("restored in {elapsed_ms} ms; start it with: alluvium serve {} --tier {}", names.join(" "), args.from));
+        lines.push(format!(
+            "restored in {elapsed_ms} ms; start it with: alluvium serve {} --tier {}",
+            names.join(" "),
+            args.from
+        ));
+        if !args.topics.is_empty() {
+            lines.push("of the other topics the segments stay; what the manifests say of their settings and committed offsets is lost when this server writes its own: restore them first where they are needed".to_owned());
+        }
         lines.push("the server that was lost must not be started again: it would be the same cluster".to_owned());
         output::print_lines(lines.iter().map(String::as_str));
     }
@@ -291,4 +303,5 @@ const UNSEEN_PRODUCER_IDS: i64 = 1_000_000;
 const PARTITIONS_MAX: i32 = 100_000;
 const REMOTE_STORAGE_ENABLE: &str = "remote.storage.enable";
 /// Without its settings a topic must not lose what it has to Kafka's default of seven days.
-const KEEP_ALL: [(&str, &str); 3] = [(REMOTE_STORAGE_ENABLE, "true"), ("retention.bytes", "-1"), ("retention.ms", "-1")];
+const KEEP_ALL: [(&str, &str); 3] =
+    [(REMOTE_STORAGE_ENABLE, "true"), ("retention.bytes", "-1"), ("retention.ms", "-1")];

@@ -82,7 +82,10 @@ pub(in crate::cli) async fn scrub(io: Io, args: TierScrubArgs) -> Result<(), Tie
         }
     }
     let Findings { orphans, orphan_bytes, missing, deleted } = scrubbing.findings;
-    output::print_lines([format!("{orphans} files that nobody knows ({orphan_bytes} bytes), {deleted} of them deleted; {missing} missing").as_str()]);
+    output::print_lines([format!(
+        "{orphans} files that nobody knows ({orphan_bytes} bytes), {deleted} of them deleted; {missing} missing"
+    )
+    .as_str()]);
     match orphans - deleted + missing {
         0 => Ok(()),
         count => Err(TierCommandError::Problems { count }),
@@ -133,7 +136,10 @@ impl Scrubbing<'_> {
             let bytes: u64 = entries.iter().map(|entry| entry.len_bytes).sum();
             self.findings.orphans += entries.len() as u64;
             self.findings.orphan_bytes += bytes;
-            let line = format!("{folder}: {} files, {bytes} bytes: no data directory has this partition (--unknown-partitions deletes it too)", entries.len());
+            let line = format!(
+                "{folder}: {} files, {bytes} bytes: no data directory has this partition (--unknown-partitions deletes it too)",
+                entries.len()
+            );
             output::print_lines([line.as_str()]);
             return Ok(());
         }

@@ -167,8 +167,8 @@ async fn misplaced_entry(reader: &SegmentReader, segment: &RemoteSegment, offset
     for entry in IndexEntry::decode_all(offset_index) {
         let head = reader.range(Section::Log, u64::from(entry.position_bytes), BATCH_HEADER_BYTES).await.ok()?;
         let offset = segment.start_offset.plus(i64::from(entry.relative_offset));
-        let is_right = parse_header(&head)
-            .is_ok_and(|header| (header.base_offset..=header.last_offset()).contains(&offset));
+        let is_right =
+            parse_header(&head).is_ok_and(|header| (header.base_offset..=header.last_offset()).contains(&offset));
         if !is_right {
             return Some(format!("its offset index names byte {}, where no such batch begins", entry.position_bytes));
         }

@@ -209,6 +209,14 @@ pub async fn is_free(io: &Io, path: &Path) -> Result<bool, DataDirError> {
     Ok(read_meta(io, path).await?.is_none())
 }
 
+/// The cluster that a directory belongs to; `None` where it is nobody's.
+///
+/// # Errors
+/// It cannot be read, or has files of somebody else.
+pub async fn cluster_of(io: &Io, path: &Path) -> Result<Option<String>, DataDirError> {
+    Ok(read_meta(io, path).await?.map(|meta| meta.cluster_id))
+}
+
 /// Makes a directory that was filled by hand one of this cluster and node; until then no server takes it.
 ///
 /// # Errors

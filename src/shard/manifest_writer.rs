@@ -89,7 +89,8 @@ async fn write_due(shard: &Rc<Shard>, tier: &Rc<Tier>, kept: &mut Option<Writer>
     if kept.is_none() {
         // Of the core, also where clients see one broker.
         let core = i32::try_from(shard.core_index()).unwrap_or(i32::MAX);
-        let row = ManifestRow { broker_id: shard.options().node_id.saturating_mul(CORES_OF_A_NODE).saturating_add(core) };
+        let row =
+            ManifestRow { broker_id: shard.options().node_id.saturating_mul(CORES_OF_A_NODE).saturating_add(core) };
         let next_number = row.take_up(shard.io(), tier.store()).await?;
         *kept = Some(Writer::new(row, next_number));
     }
@@ -183,7 +184,7 @@ impl Writer {
         self.add_catalog(shard, &mut encoder);
         self.add_group_offsets(shard, &mut encoder).await;
         if encoder.is_empty() && partitions.is_empty() && self.next_number == 0 {
-            self.needs_full = false;
+            // Nothing to say yet: the row begins with a full one when there is.
             return Ok(());
         }
         let len_bytes = encoder.len_bytes() + segments * SEGMENT_BYTES_GUESS + PARTITION_BYTES_GUESS * partitions.len();

@@ -55,7 +55,8 @@ mod tests {
     }
 
     fn with_epochs(number: u8, start: i64, end: i64, epochs: &[(i32, i64)]) -> RemoteSegment {
-        let entry = |(epoch, start): &(i32, i64)| EpochEntry { epoch: LeaderEpoch(*epoch), start_offset: Offset(*start) };
+        let entry =
+            |(epoch, start): &(i32, i64)| EpochEntry { epoch: LeaderEpoch(*epoch), start_offset: Offset(*start) };
         RemoteSegment {
             epochs: epochs.iter().map(entry).collect(),
             ..segment(number, start, end, SegmentState::CopyFinished)

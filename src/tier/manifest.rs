@@ -244,7 +244,6 @@ fn take_text(rest: &mut &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
-
 const MAGIC: &[u8; 8] = b"alv-mani";
 const VERSION: u16 = 1;
 const KIND_CATALOG: u8 = 1;

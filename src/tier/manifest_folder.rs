@@ -130,12 +130,11 @@ impl ManifestRow {
     async fn load(self, io: &Io, store: &Store, notes: &mut Vec<String>) -> Result<ManifestView, ManifestError> {
         let names = self.list(store).await?;
         let mut view = ManifestView::default();
-        let Some(full) = names.iter().rposition(|name| name.is_full) else {
-            if !names.is_empty() {
-                notes.push(format!("{}: no full manifest is there", self.folder()));
-            }
-            return Ok(view);
-        };
+        let full = names.iter().rposition(|name| name.is_full);
+        if full.is_none() && !names.is_empty() {
+            notes.push(format!("{}: no full manifest is there; what those that are say is taken", self.folder()));
+        }
+        let full = full.unwrap_or(0);
         let mut expected = None;
         for name in names.get(full..).unwrap_or_default() {
             let path = self.path(*name);

@@ -126,9 +126,8 @@ mod tests {
     fn row(epoch: i32, manifests: Vec<(bool, Vec<ManifestEntry>)>) -> ManifestView {
         let mut view = ManifestView::default();
         for (number, (is_full, entries)) in (0..).zip(manifests) {
-            let entries = std::iter::once(ManifestEntry::Partition(partition(epoch, number * 1000)))
-                .chain(entries)
-                .collect();
+            let entries =
+                std::iter::once(ManifestEntry::Partition(partition(epoch, number * 1000))).chain(entries).collect();
             let number = u64::try_from(number).expect("small");
             view.replay("m", Manifest { header: header(number, is_full), entries }).expect("right");
         }

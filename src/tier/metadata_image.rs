@@ -25,8 +25,7 @@ pub async fn read_finished(io: &Io, folder: &Path) -> Result<Vec<RemoteSegment>,
         Err(error) => return Err(at_path(&path)(error)),
     };
     let mut rest = &bytes[..];
-    decode_header(&mut rest)
-        .map_err(|what| MetadataError::Unreadable { path: path.display().to_string(), what })?;
+    decode_header(&mut rest).map_err(|what| MetadataError::Unreadable { path: path.display().to_string(), what })?;
     let mut finished: BTreeMap<RemoteSegmentId, RemoteSegment> = BTreeMap::new();
     let mut seen = 0_usize;
     while let Some(payload) = next_frame(&mut rest) {
@@ -95,8 +94,8 @@ mod tests {
             assert_eq!(read_finished(&run, folder).await.expect("nothing is there"), []);
             let id = PartitionId { topic_id: TopicId([3; 16]), partition: 4 };
             let header = MetadataHeader { id, topic: "t".to_owned(), store_url: "file:///tier".to_owned() };
-            let segments =
-                [(1, 0), (2, 100), (3, 200)].map(|(at, start)| segment(at, start, start + 99, SegmentState::CopyFinished));
+            let segments = [(1, 0), (2, 100), (3, 200)]
+                .map(|(at, start)| segment(at, start, start + 99, SegmentState::CopyFinished));
             write(&run, folder, &header, Offset(300), &segments).await.expect("space");
             assert_eq!(read_finished(&run, folder).await.expect("ours"), segments);
             let mut loaded = MetadataFile::load(&run, folder).await.expect("ours").expect("there");

@@ -329,7 +329,17 @@ mod tests {
                 assert_eq!(parse_partition_folder(&partition_folder(topic, id)), Some((topic, id)), "{topic}");
             }
         }
-        for name in ["", TEMPORARY_FOLDER, ".manifests", "alluvium-owner", "t-0", "t-x-AAAAAAAAAAAAAAAAAAAAAA", "-0-AAAAAAAAAAAAAAAAAAAAAA", "t-0-AAAAAAAAAAAAAAAAAAAAA!", "ääääääääääääääää"] {
+        for name in [
+            "",
+            TEMPORARY_FOLDER,
+            ".manifests",
+            "alluvium-owner",
+            "t-0",
+            "t-x-AAAAAAAAAAAAAAAAAAAAAA",
+            "-0-AAAAAAAAAAAAAAAAAAAAAA",
+            "t-0-AAAAAAAAAAAAAAAAAAAAA!",
+            "ääääääääääääääää",
+        ] {
             assert_eq!(parse_partition_folder(name), None, "{name}");
         }
     }

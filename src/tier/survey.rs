@@ -86,12 +86,7 @@ impl SegmentReader {
     ///
     /// # Errors
     /// The store does not answer, or has less than the header says.
-    pub async fn range(
-        &self,
-        section: Section,
-        position_bytes: u64,
-        len_bytes: usize,
-    ) -> Result<Vec<u8>, SurveyError> {
+    pub async fn range(&self, section: Section, position_bytes: u64, len_bytes: usize) -> Result<Vec<u8>, SurveyError> {
         let left_bytes = self.header.section_bytes(section).saturating_sub(position_bytes);
         let len_bytes = len_bytes.min(usize::try_from(left_bytes).unwrap_or(usize::MAX));
         if len_bytes == 0 {

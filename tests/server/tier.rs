@@ -333,7 +333,9 @@ fn scrub_finds_and_deletes_only_what_nobody_knows_and_is_old() {
     fs::write(other.join("AAAAAAAAAAAAAAAAAAAAAg"), b"?").expect("writable");
     let (code, text) = tier_command(&place, &["scrub"]);
     assert_eq!(code, Some(1), "{text}");
-    for what in ["nobody knows it", "left-by-a-crash", "no data directory has this partition", "3 files that nobody knows"] {
+    for what in
+        ["nobody knows it", "left-by-a-crash", "no data directory has this partition", "3 files that nobody knows"]
+    {
         assert!(text.contains(what), "{what}: {text}");
     }
     let (_, text) = tier_command(&place, &["scrub", "--delete-orphans"]);
@@ -341,7 +343,8 @@ fn scrub_finds_and_deletes_only_what_nobody_knows_and_is_old() {
     let (_, text) = tier_command(&place, &["scrub", "--delete-orphans", "--older-than", "0"]);
     assert!(text.contains("2 of them deleted"), "{text}");
     assert!(!orphan.exists() && other.exists(), "{text}");
-    let (code, text) = tier_command(&place, &["scrub", "--delete-orphans", "--older-than", "0", "--unknown-partitions"]);
+    let (code, text) =
+        tier_command(&place, &["scrub", "--delete-orphans", "--older-than", "0", "--unknown-partitions"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(!other.exists(), "{text}");
     assert_eq!(place.remote_files().len(), known.len(), "what is known stays");

@@ -14,7 +14,7 @@ use alluvium::wire::messages::offset_fetch_request::{OffsetFetchRequest, OffsetF
 use alluvium::wire::messages::offset_fetch_response::OffsetFetchResponse;
 
 use crate::support::client::{idempotent_batch, records_of};
-use crate::support::process::Server;
+use crate::support::process::{Server, ServerPlan};
 use crate::tier::{
     EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, Place, TOPIC, assert_all, create, eventually, list, produce,
     tier_command_with, tiered,
@@ -82,7 +82,8 @@ fn find_group(server: &Server) {
 fn restore(place: &Place, more: &[&str]) -> (Option<i32>, String) {
     let url = format!("file://{}", place.tier().display());
     let data = place.data().display().to_string();
-    let words: Vec<&str> = ["restore", "--from", &url, "--data-dir", &data].into_iter().chain(more.iter().copied()).collect();
+    let words: Vec<&str> =
+        ["restore", "--from", &url, "--data-dir", &data].into_iter().chain(more.iter().copied()).collect();
     tier_command_with(&words)
 }
 
@@ -90,7 +91,8 @@ fn restore(place: &Place, more: &[&str]) -> (Option<i32>, String) {
 fn view(place: &Place) -> ManifestView {
     let mut all = ManifestView::default();
     for row in fs::read_dir(place.tier().join(".manifests")).into_iter().flatten().flatten() {
-        let mut files: Vec<_> = fs::read_dir(row.path()).into_iter().flatten().flatten().map(|file| file.path()).collect();
+        let mut files: Vec<_> =
+            fs::read_dir(row.path()).into_iter().flatten().flatten().map(|file| file.path()).collect();
         files.sort();
         let mut of_row = ManifestView::default();
         for file in files {
@@ -286,7 +288,8 @@ fn producers_are_known_again_after_a_restore() {
     let server = place.plan().start();
     let mut client = server.client(0);
     // Sent again it is the same record; the next one follows; one that leaves a gap is refused.
-    let again = client.produce(TOPIC, 0, -1, &idempotent_batch(producer, 7, &[b"value 7".to_vec()])).expect("an answer");
+    let again =
+        client.produce(TOPIC, 0, -1, &idempotent_batch(producer, 7, &[b"value 7".to_vec()])).expect("an answer");
     assert_eq!((again.error_code, again.base_offset), (0, 7));
     const OUT_OF_ORDER: i16 = 45;
     let gap = client.produce(TOPIC, 0, -1, &idempotent_batch(producer, 9, &[b"value 9".to_vec()])).expect("an answer");
@@ -296,5 +299,79 @@ fn producers_are_known_again_after_a_restore() {
     assert_all(&server, 0, 9);
     let other = client.init_producer_id().expect("an answer");
     assert!(other.0 > producer.0, "an id that nobody had: {other:?} after {producer:?}");
+    server.stop().assert_clean();
+}
+
+#[test]
+fn c156_metadata_alone_that_is_lost_is_made_again() {
+    let place = Place::new();
+    let server = place.plan().start();
+    create(&server, &tiered(&[("local.retention.bytes", "0")]));
+    produce(&server, 0, 20);
+    eventually("all is in the tier", || list(&server, EARLIEST_LOCAL) == 40);
+    server.kill();
+    let known = place.data().join("t-0/remote-segments");
+    let before = listed(&place);
+    for more in [&["--metadata-only"][..], &["--metadata-only", "--slow"]] {
+        fs::remove_file(&known).expect("there");
+        let (code, text) = restore(&place, more);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("1 partitions know their segments"), "{text}");
+        assert_eq!(listed(&place), before, "{more:?}");
+    }
+    let (_, text) = restore(&place, &["--metadata-only"]);
+    assert!(text.contains("has its own remote-segments"), "{text}");
+    let server = place.plan().start();
+    assert_all(&server, 0, 40);
+    produce(&server, 40, 2);
+    assert_all(&server, 0, 44);
+    let (code, text) = restore(&place, &["--metadata-only"]);
+    assert_eq!(code, Some(1), "while the server runs: {text}");
+    server.stop().assert_clean();
+    // Another cluster's directory is told so.
+    let other = tempfile::tempdir().expect("a scratch folder");
+    ServerPlan::new(other.path()).start().stop().assert_clean();
+    let url = format!("file://{}", place.tier().display());
+    let data = other.path().display().to_string();
+    let (code, text) = tier_command_with(&["restore", "--metadata-only", "--from", &url, "--data-dir", &data]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("belongs to cluster"), "{text}");
+}
+
+/// What `tier ls` says of all segments.
+fn listed(place: &Place) -> String {
+    let (code, text) = tier_command_with(&["ls", "--data-dir", &place.data().display().to_string()]);
+    assert_eq!(code, Some(0), "{text}");
+    text
+}
+
+#[test]
+fn copies_go_on_where_no_manifest_can_be_written() {
+    let place = Place::new();
+    fs::create_dir_all(place.tier()).expect("writable");
+    // A file stands where the folder should be.
+    fs::write(place.tier().join(".manifests"), b"?").expect("writable");
+    let server = place.plan().start();
+    create(&server, &tiered(&[("local.retention.bytes", "0")]));
+    produce(&server, 0, 8);
+    eventually("all is in the tier", || list(&server, EARLIEST_LOCAL) == 16);
+    server.wait_for_log("a manifest of the tier could not be written", 1);
+    assert_all(&server, 0, 16);
+    // It can again: all is said.
+    fs::remove_file(place.tier().join(".manifests")).expect("there");
+    eventually("manifests are written again", || {
+        view(&place).partitions.values().any(|known| known.segments.len() == place.remote_files().len())
+    });
+    server.kill();
+    // A newer server's stay, and this one writes none.
+    let newer = place.tier().join(".manifests/1000/00000000000000009999.full");
+    fs::write(&newer, b"alv-mani\x00\x07").expect("writable");
+    let rows = || fs::read_dir(newer.parent().expect("a row")).expect("there").count();
+    let before = rows();
+    let server = place.plan().start();
+    server.wait_for_log("no manifests of the tier are written by this server", 1);
+    produce(&server, 16, 4);
+    eventually("copies go on", || list(&server, EARLIEST_LOCAL) == 24);
+    assert_eq!(rows(), before);
     server.stop().assert_clean();
 }
