@@ -247,7 +247,7 @@ class Scene:
         # By KIP-848 who crashed has to be missed first; who says that it comes back need not.
         self.drop(two, "leave" if self.name.endswith("-848") else "kill")
         two = self.add(instance="two")
-        self.until(lambda: two.held == held, "a static member that restarts has what it had")
+        self.until(lambda: two.held == held, f"a static member that restarts has {held}, which it had")
         self.write()
         assert len(one.history) == changes, f"the other one was disturbed: {one.history[changes:]}"
 
