@@ -50,6 +50,7 @@ pub mod retention;
 pub mod router;
 pub mod tier;
 pub mod tier_copy;
+pub mod tier_figures;
 pub mod tier_memory;
 pub mod tier_removal;
 pub mod tier_work;
