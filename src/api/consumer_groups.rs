@@ -11,6 +11,7 @@ use crate::group::assignor::Assignor;
 use crate::group::reply::{DescribedConsumers, GroupReply};
 use crate::group::request::{ConsumerHeartbeat, GroupRequest};
 use crate::group::topics::Partitions;
+use crate::record::name_pattern;
 use crate::record::offset::TopicId;
 use crate::shard::core::Shard;
 use crate::wire::error_code::ErrorCode;
@@ -91,9 +92,6 @@ fn judge(request: &ConsumerGroupHeartbeatRequest<'_>, version: i16) -> Result<()
     if is_blank(request.rack_id) {
         return invalid("RackId can't be empty.");
     }
-    if request.subscribed_topic_regex.is_some_and(|regex| !regex.is_empty()) {
-        return invalid("SubscribedTopicRegex is not supported yet.");
-    }
     match request.member_epoch {
         0 => {
             if request.rebalance_timeout_ms == -1 {
@@ -102,7 +100,8 @@ fn judge(request: &ConsumerGroupHeartbeatRequest<'_>, version: i16) -> Result<()
             if request.topic_partitions.as_ref().is_none_or(|owned| !owned.is_empty()) {
                 return invalid("TopicPartitions must be empty when (re-)joining.");
             }
-            if request.subscribed_topic_names.as_ref().is_none_or(Vec::is_empty) {
+            // Who names none is in the group all the same.
+            if request.subscribed_topic_names.is_none() && request.subscribed_topic_regex.is_none() {
                 return invalid(
                     "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
                 );
@@ -132,10 +131,16 @@ fn judge(request: &ConsumerGroupHeartbeatRequest<'_>, version: i16) -> Result<()
         let message = format!("ServerAssignor {name} is not supported. Supported assignors: uniform, range.");
         return Err((ErrorCode::UnsupportedAssignor, message));
     }
-    let texts = [Some(request.member_id), request.instance_id, request.rack_id];
+    let texts = [Some(request.member_id), request.instance_id, request.rack_id, request.subscribed_topic_regex];
     let names = request.subscribed_topic_names.iter().flatten().copied();
     if names.chain(texts.into_iter().flatten()).any(|text| text.len() > NAME_BYTES_MAX) {
         return invalid("A name is too long.");
+    }
+    if let Some(regex) = request.subscribed_topic_regex.filter(|regex| !regex.is_empty()) {
+        name_pattern::compile(regex).map_err(|reason| {
+            let message = format!("SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}.");
+            (ErrorCode::InvalidRegularExpression, message)
+        })?;
     }
     Ok(())
 }
@@ -173,6 +178,7 @@ fn beat(
             .subscribed_topic_names
             .as_ref()
             .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+        regex: request.subscribed_topic_regex.map(str::to_owned),
         server_assignor: request.server_assignor.map(str::to_owned),
         owned,
         client_id: context.client_id.clone().unwrap_or_default(),
@@ -246,10 +252,14 @@ fn group_row<'a>(
             client_id: &member.client_id,
             client_host: &member.client_host,
             subscribed_topic_names: member.topics.iter().map(String::as_str).collect(),
-            subscribed_topic_regex: Some(""),
+            subscribed_topic_regex: Some(&member.regex),
             assignment: assignment(&member.assigned),
             target_assignment: assignment(&member.target),
-            member_type: if version >= MEMBER_TYPE_MIN { CONSUMER_TYPE } else { NO_TYPE },
+            member_type: match version {
+                MEMBER_TYPE_MIN.. if member.is_classic => CLASSIC_TYPE,
+                MEMBER_TYPE_MIN.. => CONSUMER_TYPE,
+                _ => NO_TYPE,
+            },
         })
         .collect();
     DescribedGroup {
@@ -269,4 +279,5 @@ const LEAVE_STATIC: i32 = -2;
 const CLIENT_MADE_IDS_MIN: i16 = 1;
 const MEMBER_TYPE_MIN: i16 = 1;
 const CONSUMER_TYPE: i8 = 1;
+const CLASSIC_TYPE: i8 = 0;
 const NO_TYPE: i8 = -1;

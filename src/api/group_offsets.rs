@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::api::committed_offsets::{CommitCodes, NamedOffsets};
 use crate::api::context::RequestContext;
 use crate::api::group_members::ask;
 use crate::api::reply::Outcome;
-use crate::control::snapshot::Snapshot;
 use crate::group::reply::{FetchedOffset, GroupReply};
-use crate::group::request::{CommitOffsets, CommitPartition, CommitTopic, GroupRequest, Speaker};
+use crate::group::request::{CommitOffsets, GroupRequest, Speaker};
 use crate::record::offset::TopicId;
 use crate::shard::core::Shard;
 use crate::wire::error_code::ErrorCode;
-use crate::wire::messages::offset_commit_request::{OffsetCommitRequest, OffsetCommitRequestTopic};
+use crate::wire::messages::offset_commit_request::OffsetCommitRequest;
 use crate::wire::messages::offset_commit_response::{
     OffsetCommitResponse, OffsetCommitResponsePartition, OffsetCommitResponseTopic,
 };
@@ -36,32 +36,8 @@ pub async fn commit(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
         Err(error) => return Outcome::Close(error.to_string()),
     };
     let snapshot = shard.snapshot();
-    // Codes by the place in the request; those that the coordinator judges are filled in when it has.
-    let mut codes: Vec<Vec<ErrorCode>> = Vec::with_capacity(request.topics.len());
-    let mut topics = Vec::new();
-    for topic in &request.topics {
-        let found = committed_topic(&snapshot, topic, version);
-        let mut wanted = Vec::with_capacity(topic.partitions.len());
-        let row = topic.partitions.iter().map(|partition| match found {
-            Err(error) => error,
-            Ok(found) if found.partition(partition.partition_index).is_none() => ErrorCode::UnknownTopicOrPartition,
-            Ok(_) => {
-                wanted.push(CommitPartition {
-                    index: partition.partition_index,
-                    offset: partition.committed_offset,
-                    leader_epoch: partition.committed_leader_epoch,
-                    metadata: partition.committed_metadata.unwrap_or_default().to_owned(),
-                });
-                ErrorCode::None
-            }
-        });
-        codes.push(row.collect());
-        if let Ok(found) = found
-            && !wanted.is_empty()
-        {
-            topics.push(CommitTopic { name: found.name.to_string(), topic_id: found.id.0, partitions: wanted });
-        }
-    }
+    let named = request.topics.iter().map(NamedOffsets::from);
+    let (mut codes, topics) = CommitCodes::judge(&snapshot, named, version >= TOPIC_ID_MIN);
     if !topics.is_empty() {
         let speaker = Speaker {
             member_id: request.member_id.to_owned(),
@@ -72,14 +48,15 @@ pub async fn commit(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
             group_id: request.group_id.to_owned(),
             speaker,
             writer: None,
+            transactional: None,
             retention_ms: u64::try_from(request.retention_time_ms).ok(),
             tells_unknown_group: version >= UNKNOWN_GROUP_MIN,
             topics,
         };
         let answered = ask(shard, request.group_id, GroupRequest::CommitOffsets(commit)).await;
-        fill_in(&mut codes, answered);
+        codes.fill_in(answered);
     }
-    let rows = request.topics.iter().zip(&codes).map(|(topic, codes)| OffsetCommitResponseTopic {
+    let rows = request.topics.iter().zip(codes.by_topic()).map(|(topic, codes)| OffsetCommitResponseTopic {
         name: topic.name,
         topic_id: topic.topic_id,
         partitions: topic
@@ -94,36 +71,6 @@ pub async fn commit(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
     });
     let response = OffsetCommitResponse { topics: rows.collect(), ..OffsetCommitResponse::default() };
     Outcome::message(context, |out, version| response.encode(out, version))
-}
-
-fn committed_topic<'a>(
-    snapshot: &'a Snapshot,
-    topic: &OffsetCommitRequestTopic<'_>,
-    version: i16,
-) -> Result<&'a crate::control::topic::Topic, ErrorCode> {
-    if version >= TOPIC_ID_MIN {
-        let found = snapshot.topic_by_id(TopicId(topic.topic_id.0)).ok_or(ErrorCode::UnknownTopicId)?;
-        return Ok(found);
-    }
-    let found = snapshot.topic(topic.name).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-    Ok(found)
-}
-
-/// The coordinator's codes, in the order of what it was asked, into the places that had none.
-fn fill_in(codes: &mut [Vec<ErrorCode>], answered: Result<GroupReply, ErrorCode>) {
-    let mut judged = match &answered {
-        Ok(GroupReply::Partitions(topics)) => topics.as_slice(),
-        Ok(_) => unreachable!("offsets are answered by partition"),
-        Err(_) => &[],
-    }
-    .iter()
-    .flat_map(|(_, partitions)| partitions.iter().map(|(_, code)| *code));
-    for code in codes.iter_mut().flatten().filter(|code| **code == ErrorCode::None) {
-        *code = match &answered {
-            Err(error) => *error,
-            Ok(_) => judged.next().unwrap_or(ErrorCode::UnknownServerError),
-        };
-    }
 }
 
 /// The topics of one group of an OffsetFetch.

@@ -5,6 +5,7 @@
 
 pub mod authorized_operations;
 pub mod cluster;
+pub mod committed_offsets;
 pub mod configs;
 pub mod consumer_groups;
 pub mod context;

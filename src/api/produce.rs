@@ -77,6 +77,7 @@ pub async fn handle(
         adds: context.api_version >= error_map::ADDS_PARTITIONS_MIN,
     });
 
+    let client = Client { transactional, version: context.api_version };
     let mut outcomes = Vec::with_capacity(request.partitions.len());
     let mut checked = Vec::with_capacity(request.partitions.len());
     let mut cut_to = 0;
@@ -104,7 +105,6 @@ pub async fn handle(
             }
             Ok(Ready { place: Place::Here(partition), records, batch, reserved, refusal: None }) => {
                 held.extend(reserved);
-                let client = Client { transactional: transactional.clone(), version: context.api_version };
                 append_here(shard, &partition, records, batch, &client).await
             }
             Ok(Ready { place: Place::There { core, id }, records, batch, reserved, refusal: None }) => {
@@ -113,8 +113,8 @@ pub async fn handle(
                     0 => Until::Written,
                     _ => Until::Durable { timeout_ms: u64::try_from(request.timeout_ms).unwrap_or(0) },
                 };
-                let transactional = transactional.clone().filter(|_| batch.is_transactional());
-                let client = Client { transactional, version: context.api_version };
+                let transactional = client.transactional.clone().filter(|_| batch.is_transactional());
+                let client = Client { transactional, version: client.version };
                 let sent = forwarded_append::send(shard, core, id, &records, batch, client, until).await;
                 PartitionOutcome::Forwarded(sent)
             }

@@ -6,6 +6,7 @@ use crate::api::context::RequestContext;
 use crate::api::error_map::coordinator_failure;
 use crate::api::reply::Outcome;
 use crate::api::transactions::ask;
+use crate::record::name_pattern;
 use crate::record::offset::ProducerId;
 use crate::shard::core::Shard;
 use crate::txn::coordinator::TransactionCoordinator;
@@ -37,6 +38,15 @@ pub async fn list(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) -> O
     let unknown = request.state_filters.iter().copied().filter(|name| State::of_name(name).is_none());
     let mut response =
         ListTransactionsResponse { unknown_state_filters: unknown.collect(), ..ListTransactionsResponse::default() };
+    let pattern = request.transactional_id_pattern.filter(|pattern| !pattern.is_empty()).map(name_pattern::compile);
+    let pattern = match pattern.transpose() {
+        Ok(pattern) => pattern,
+        Err(_) => {
+            response.unknown_state_filters.clear();
+            response.error_code = ErrorCode::InvalidRegularExpression.code();
+            return Outcome::message(context, |out, version| response.encode(out, version));
+        }
+    };
     // Where only unknown states were named there is nothing to be found.
     let asks_for_nothing = filter.states.is_empty() && !request.state_filters.is_empty();
     let mut listed: Vec<Listed> = Vec::new();
@@ -54,6 +64,7 @@ pub async fn list(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) -> O
     }
     response.transaction_states = listed
         .iter()
+        .filter(|listed| pattern.as_ref().is_none_or(|pattern| pattern.is_match(&listed.transactional_id)))
         .map(|listed| Row {
             transactional_id: &listed.transactional_id,
             producer_id: listed.producer_id.0,

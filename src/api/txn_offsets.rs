@@ -2,21 +2,18 @@
 
 use std::rc::Rc;
 
+use crate::api::committed_offsets::{CommitCodes, NamedOffsets};
 use crate::api::context::RequestContext;
 use crate::api::group_members::ask;
 use crate::api::reply::Outcome;
 use crate::api::transactions::offsets_partition;
-use crate::control::snapshot::Snapshot;
-use crate::control::topic::Topic;
 use crate::group::reply::GroupReply;
-use crate::group::request::{CommitOffsets, CommitPartition, CommitTopic, GroupRequest, Speaker};
+use crate::group::request::{CommitOffsets, CommitTopic, GroupRequest, Speaker, TransactionalCommit};
 use crate::record::coordination::TransactionalWriter;
-use crate::record::offset::{PartitionId, ProducerId, TopicId};
+use crate::record::offset::ProducerId;
 use crate::shard::core::Shard;
-use crate::shard::router::Route;
-use crate::shard::verification::{self, Transactional, VerificationFailure};
 use crate::wire::error_code::ErrorCode;
-use crate::wire::messages::txn_offset_commit_request::{TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic};
+use crate::wire::messages::txn_offset_commit_request::TxnOffsetCommitRequest;
 use crate::wire::messages::txn_offset_commit_response::{
     TxnOffsetCommitResponse, TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
 };
@@ -30,36 +27,13 @@ pub async fn commit(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
         Err(error) => return Outcome::Close(error.to_string()),
     };
     let snapshot = shard.snapshot();
-    let mut codes: Vec<Vec<ErrorCode>> = Vec::with_capacity(request.topics.len());
-    let mut topics = Vec::new();
-    for topic in &request.topics {
-        let found = committed_topic(&snapshot, topic, version);
-        let mut wanted = Vec::with_capacity(topic.partitions.len());
-        let row = topic.partitions.iter().map(|partition| match found {
-            Err(error) => error,
-            Ok(found) if found.partition(partition.partition_index).is_none() => ErrorCode::UnknownTopicOrPartition,
-            Ok(_) => {
-                wanted.push(CommitPartition {
-                    index: partition.partition_index,
-                    offset: partition.committed_offset,
-                    leader_epoch: partition.committed_leader_epoch,
-                    metadata: partition.committed_metadata.unwrap_or_default().to_owned(),
-                });
-                ErrorCode::None
-            }
-        });
-        codes.push(row.collect());
-        if let Ok(found) = found
-            && !wanted.is_empty()
-        {
-            topics.push(CommitTopic { name: found.name.to_string(), topic_id: found.id.0, partitions: wanted });
-        }
-    }
+    let named = request.topics.iter().map(NamedOffsets::from);
+    let (mut codes, topics) = CommitCodes::judge(&snapshot, named, version >= TOPIC_ID_MIN);
     if !topics.is_empty() {
         let answered = store(shard, &request, topics, version).await;
-        fill_in(&mut codes, answered);
+        codes.fill_in(answered);
     }
-    let rows = request.topics.iter().zip(&codes).map(|(topic, codes)| TxnOffsetCommitResponseTopic {
+    let rows = request.topics.iter().zip(codes.by_topic()).map(|(topic, codes)| TxnOffsetCommitResponseTopic {
         name: topic.name,
         topic_id: topic.topic_id,
         partitions: topic
@@ -82,26 +56,13 @@ async fn store(
     topics: Vec<CommitTopic>,
     version: i16,
 ) -> Result<GroupReply, ErrorCode> {
-    let (offsets_topic, partition) = offsets_partition(shard, request.group_id).await?;
-    let producer_id = ProducerId(request.producer_id);
-    let topic_id = shard.snapshot().topic(offsets_topic).ok_or(ErrorCode::CoordinatorNotAvailable)?.id;
-    if let Route::Here(hosted) = shard.route(PartitionId { topic_id, partition })
-        && hosted.log().borrow().producers().get(producer_id).is_some_and(|known| known.epoch > request.producer_epoch)
-    {
-        return Err(ErrorCode::InvalidProducerEpoch);
-    }
-    let transactional =
-        Transactional { transactional_id: request.transactional_id.to_owned(), adds: version >= ADDS_PARTITIONS_MIN };
-    let producer = (producer_id, request.producer_epoch);
-    let verified = verification::is_in_transaction(shard, &transactional, producer, (offsets_topic, partition)).await;
-    verified.map_err(|failure| match failure {
-        VerificationFailure::Refused(ErrorCode::ProducerFenced) => ErrorCode::InvalidProducerEpoch,
-        VerificationFailure::Refused(ErrorCode::TransactionAbortable) if version < ABORTABLE_MIN => {
-            ErrorCode::InvalidTxnState
-        }
-        VerificationFailure::Refused(code) => code,
-        VerificationFailure::NoAnswer(_) => ErrorCode::CoordinatorLoadInProgress,
-    })?;
+    // Where the topic is not there yet, it is made: its coordinator answers then.
+    offsets_partition(shard, request.group_id).await?;
+    let writer = TransactionalWriter {
+        producer_id: ProducerId(request.producer_id),
+        producer_epoch: request.producer_epoch,
+        marker_count: None,
+    };
     let commit = CommitOffsets {
         group_id: request.group_id.to_owned(),
         speaker: Speaker {
@@ -109,38 +70,21 @@ async fn store(
             instance_id: request.group_instance_id.map(str::to_owned),
             generation: request.generation_id_or_member_epoch,
         },
-        writer: Some(TransactionalWriter { producer_id, producer_epoch: request.producer_epoch }),
+        writer: Some(writer),
+        transactional: Some(TransactionalCommit {
+            transactional_id: request.transactional_id.to_owned(),
+            adds: version >= ADDS_PARTITIONS_MIN,
+        }),
         retention_ms: None,
         tells_unknown_group: false,
         topics,
     };
-    ask(shard, request.group_id, GroupRequest::CommitOffsets(commit)).await
-}
-
-fn committed_topic<'a>(
-    snapshot: &'a Snapshot,
-    topic: &TxnOffsetCommitRequestTopic<'_>,
-    version: i16,
-) -> Result<&'a Topic, ErrorCode> {
-    if version >= TOPIC_ID_MIN {
-        let found = snapshot.topic_by_id(TopicId(topic.topic_id.0)).ok_or(ErrorCode::UnknownTopicId)?;
-        return Ok(found);
-    }
-    let found = snapshot.topic(topic.name).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-    Ok(found)
-}
-
-/// The coordinator's codes, in the order of what it was asked, into the places that had none.
-fn fill_in(codes: &mut [Vec<ErrorCode>], answered: Result<GroupReply, ErrorCode>) {
-    let (judged, error) = match &answered {
-        Ok(GroupReply::Partitions(topics)) => (topics.as_slice(), ErrorCode::UnknownServerError),
-        Ok(_) => (&[][..], ErrorCode::UnknownServerError),
-        Err(error) => (&[][..], *error),
-    };
-    let mut judged = judged.iter().flat_map(|(_, partitions)| partitions.iter().map(|(_, code)| *code));
-    for code in codes.iter_mut().flatten().filter(|code| **code == ErrorCode::None) {
-        *code = judged.next().unwrap_or(error);
-    }
+    let asked = ask(shard, request.group_id, GroupRequest::CommitOffsets(commit)).await;
+    asked.map_err(|error| match error {
+        ErrorCode::ProducerFenced => ErrorCode::InvalidProducerEpoch,
+        ErrorCode::TransactionAbortable if version < ABORTABLE_MIN => ErrorCode::InvalidTxnState,
+        error => error,
+    })
 }
 
 /// The first version that names topics by id.

@@ -45,7 +45,7 @@ pub const SERVED: &[ServedRange] = &[
     served(ApiKey::DescribeCluster, 0, 2),
     served(ApiKey::DescribeProducers, 0, 0),
     served(ApiKey::DescribeTransactions, 0, 0),
-    served(ApiKey::ListTransactions, 0, 1),
+    served(ApiKey::ListTransactions, 0, 2),
     served(ApiKey::ConsumerGroupHeartbeat, 0, 1),
     served(ApiKey::ConsumerGroupDescribe, 0, 1),
 ];

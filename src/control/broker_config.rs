@@ -324,7 +324,7 @@ impl BrokerConfig {
         }
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.set.get(name).map(String::as_str).or_else(|| default_of(name))
     }
 

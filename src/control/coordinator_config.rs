@@ -105,6 +105,18 @@ impl BrokerConfig {
         self.count32("group.consumer.heartbeat.interval.ms")
     }
 
+    /// `group.consumer.assignment.interval.ms`.
+    #[must_use]
+    pub fn group_consumer_assignment_interval_ms(&self) -> u32 {
+        self.count32("group.consumer.assignment.interval.ms")
+    }
+
+    /// `group.consumer.migration.policy`.
+    #[must_use]
+    pub fn group_consumer_migration_policy(&self) -> &str {
+        self.text("group.consumer.migration.policy").unwrap_or_default()
+    }
+
     /// `group.consumer.max.size`.
     #[must_use]
     pub fn group_consumer_max_size(&self) -> u32 {

@@ -181,6 +181,11 @@ impl ClassicGroup {
         self.pending_join.contains(member_id)
     }
 
+    /// Ids that were given out and have not come back yet.
+    pub fn pending_join(&self) -> impl Iterator<Item = &Rc<str>> {
+        self.pending_join.iter()
+    }
+
     /// Gives an id out.
     pub fn add_pending_join(&mut self, member_id: Rc<str>) {
         self.pending_join.insert(member_id);
@@ -331,7 +336,7 @@ impl ClassicGroup {
         self.protocol_type.as_deref() == Some(CONSUMER_PROTOCOL_TYPE)
     }
 
-    fn compute_subscribed_topics(&self) -> Option<BTreeSet<String>> {
+    pub(in crate::group) fn compute_subscribed_topics(&self) -> Option<BTreeSet<String>> {
         if !self.is_of_consumers() {
             return None;
         }

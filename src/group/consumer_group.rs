@@ -15,6 +15,7 @@ use crate::group::coordinator::push;
 use crate::group::deadlines::DeadlineOf;
 use crate::group::reply::ConsumerBeat;
 use crate::group::request::ConsumerHeartbeat;
+use crate::group::topic_regex::{self, ResolvedTopics};
 use crate::group::topics::{Partitions, Topics};
 use crate::group::turn::Turn;
 use crate::wire::error_code::ErrorCode;
@@ -34,8 +35,12 @@ pub struct ConsumerGroup {
     pub members: BTreeMap<Rc<str>, ConsumerMember>,
     /// What each shall have.
     pub target: BTreeMap<Rc<str>, Partitions>,
+    /// The topics that the members' regular expressions stand for.
+    pub resolved: ResolvedTopics,
     /// The catalog's version when the topics were last looked at.
     checked_version: Option<u64>,
+    /// When it was last assigned, by the monotonic clock.
+    assigned_at_ms: Option<u64>,
 }
 
 impl ConsumerGroup {
@@ -48,7 +53,9 @@ impl ConsumerGroup {
             assignment_epoch: 0,
             members: BTreeMap::new(),
             target: BTreeMap::new(),
+            resolved: ResolvedTopics::new(),
             checked_version: None,
+            assigned_at_ms: None,
         }
     }
 
@@ -78,10 +85,21 @@ impl ConsumerGroup {
 
     /// True where a member reads the topic.
     pub fn is_subscribed_to(&self, topic: &str) -> bool {
-        self.members.values().any(|member| member.subscribed_topics.contains(topic))
+        let is_read = |member: &ConsumerMember| {
+            let matching = self.resolved.get(&member.subscribed_regex);
+            member.subscribed_topics.contains(topic) || matching.is_some_and(|matching| matching.contains(topic))
+        };
+        self.members.values().any(is_read)
     }
 
-    fn static_member(&self, instance_id: &str) -> Option<&ConsumerMember> {
+    /// All that a member reads: what it names, and what matches its regular expression.
+    fn read_by<'a>(&'a self, member: &'a ConsumerMember) -> BTreeSet<&'a String> {
+        let matching = self.resolved.get(&member.subscribed_regex);
+        member.subscribed_topics.iter().chain(matching.into_iter().flatten()).collect()
+    }
+
+    /// The member of a static instance.
+    pub(in crate::group) fn static_member(&self, instance_id: &str) -> Option<&ConsumerMember> {
         self.members.values().find(|member| member.instance_id.as_deref() == Some(instance_id))
     }
 
@@ -91,10 +109,14 @@ impl ConsumerGroup {
     /// Not a member, or not in this epoch.
     pub fn validate_epoch(&self, member_id: &str, epoch: i32) -> Result<(), ErrorCode> {
         let member = self.members.get(member_id).ok_or(ErrorCode::UnknownMemberId)?;
-        if member.epoch == epoch { Ok(()) } else { Err(ErrorCode::StaleMemberEpoch) }
+        match &member.classic {
+            _ if member.epoch == epoch => Ok(()),
+            Some(_) => Err(ErrorCode::IllegalGeneration),
+            None => Err(ErrorCode::StaleMemberEpoch),
+        }
     }
 
-    /// A member is heard of: it joins, goes on, or leaves.
+    /// A member is heard of: it joins, or goes on.
     ///
     /// # Errors
     /// What it has to do instead.
@@ -104,9 +126,6 @@ impl ConsumerGroup {
         topics: &dyn Topics,
         turn: &mut Turn<'_>,
     ) -> Result<ConsumerBeat, ErrorCode> {
-        if beat.member_epoch < 0 {
-            return self.leave(&beat, turn);
-        }
         let is_joining = beat.member_epoch == 0;
         if is_joining
             && !self.members.contains_key(&*beat.member_id)
@@ -122,12 +141,12 @@ impl ConsumerGroup {
         let mut is_changed = is_new;
         if is_new || before.as_ref() != Some(&member) {
             push(&mut turn.effects.records, records::member(&self.id, &member));
-            is_changed |= before.as_ref().is_none_or(|before| before.subscribed_topics != member.subscribed_topics);
+            is_changed |= before.as_ref().is_none_or(|before| !before.reads_the_same(&member));
         }
         let assigned_before = before.map(|before| before.assigned).unwrap_or_default();
         self.members.insert(member_id.clone(), member);
-        self.follow_topics(is_changed, topics, turn);
-        self.follow_epoch(topics, turn);
+        self.forget_classic_deadlines(&member_id, turn);
+        self.follow(is_changed, topics, turn);
         self.reconcile(&member_id, beat.owned.as_ref(), turn)?;
         turn.expect_member(&self.id, &member_id, u64::from(turn.config.group_consumer_session_timeout_ms));
 
@@ -161,7 +180,10 @@ impl ConsumerGroup {
                 Ok(member_id)
             }
             Some(_) if !is_joining => Err(ErrorCode::FencedInstanceId),
-            Some(known) if known.epoch != LEAVE_STATIC_EPOCH => Err(ErrorCode::UnreleasedInstanceId),
+            // One that spoke the classic protocol does not say that it goes.
+            Some(known) if known.epoch != LEAVE_STATIC_EPOCH && known.classic.is_none() => {
+                Err(ErrorCode::UnreleasedInstanceId)
+            }
             Some(known) => {
                 self.replace(&known, member_id.clone(), turn);
                 Ok(member_id)
@@ -170,7 +192,7 @@ impl ConsumerGroup {
     }
 
     /// A static member is back under a new id, and has what it had.
-    fn replace(&mut self, known: &ConsumerMember, new_id: Rc<str>, turn: &mut Turn<'_>) {
+    pub(in crate::group) fn replace(&mut self, known: &ConsumerMember, new_id: Rc<str>, turn: &mut Turn<'_>) {
         let member = ConsumerMember { member_id: new_id.clone(), epoch: 0, previous_epoch: 0, ..known.clone() };
         let target = self.target.remove(&known.member_id).unwrap_or_default();
         self.members.remove(&known.member_id);
@@ -183,13 +205,26 @@ impl ConsumerGroup {
         self.members.insert(new_id, member);
     }
 
-    fn forget(&self, member_id: &Rc<str>, turn: &mut Turn<'_>) {
+    pub(in crate::group) fn forget(&self, member_id: &Rc<str>, turn: &mut Turn<'_>) {
         let out = &mut turn.effects.records;
         push(out, records::current_tombstone(&self.id, member_id));
         push(out, records::target_tombstone(&self.id, member_id));
         push(out, records::member_tombstone(&self.id, member_id));
         turn.forget_member(&self.id, member_id);
         turn.deadlines.cancel(&DeadlineOf::Revocation { group_id: self.id.clone(), member_id: member_id.clone() });
+        self.forget_classic_deadlines(member_id, turn);
+    }
+
+    fn forget_classic_deadlines(&self, member_id: &Rc<str>, turn: &mut Turn<'_>) {
+        let (group_id, member_id) = (self.id.clone(), member_id.clone());
+        turn.deadlines.cancel(&DeadlineOf::ClassicJoin { group_id: group_id.clone(), member_id: member_id.clone() });
+        turn.deadlines.cancel(&DeadlineOf::ClassicSync { group_id, member_id });
+    }
+
+    /// Goes with what has changed: the epoch first, then the assignment.
+    pub(in crate::group) fn follow(&mut self, is_changed: bool, topics: &dyn Topics, turn: &mut Turn<'_>) {
+        self.follow_topics(is_changed, topics, turn);
+        self.follow_epoch(topics, turn);
     }
 
     /// Raises the epoch where members, subscriptions or topics have changed.
@@ -197,6 +232,7 @@ impl ConsumerGroup {
         if !is_changed && self.checked_version == Some(topics.version()) {
             return;
         }
+        self.resolve(topics, turn);
         self.checked_version = Some(topics.version());
         let hash = self.hash_topics(topics);
         if is_changed || hash != self.metadata_hash {
@@ -205,14 +241,45 @@ impl ConsumerGroup {
         }
     }
 
-    fn raise_epoch(&mut self, turn: &mut Turn<'_>) {
+    /// Looks which topics match the members' regular expressions, where that may have changed, and writes down what has.
+    fn resolve(&mut self, topics: &dyn Topics, turn: &mut Turn<'_>) {
+        let wanted: BTreeSet<&String> =
+            self.members.values().map(|member| &member.subscribed_regex).filter(|regex| !regex.is_empty()).collect();
+        let out = &mut turn.effects.records;
+        self.resolved.retain(|regex, _| {
+            let is_wanted = wanted.contains(regex);
+            if !is_wanted {
+                push(out, records::regex_tombstone(&self.id, regex));
+            }
+            is_wanted
+        });
+        let is_current = self.checked_version == Some(topics.version());
+        for regex in wanted {
+            if is_current && self.resolved.contains_key(regex) {
+                continue;
+            }
+            let matching = topic_regex::matching(regex, topics);
+            if self.resolved.get(regex) != Some(&matching) {
+                push(out, records::regex(&self.id, regex, &matching, topics.version(), turn.now.wall_ms));
+                self.resolved.insert(regex.clone(), matching);
+            }
+        }
+    }
+
+    pub(in crate::group) fn raise_epoch(&mut self, turn: &mut Turn<'_>) {
         self.epoch = self.epoch.saturating_add(1);
         push(&mut turn.effects.records, records::epoch(self));
     }
 
+    /// Takes the topics as they are for those of its epoch.
+    pub(in crate::group) fn know_topics(&mut self, topics: &dyn Topics) {
+        self.metadata_hash = self.hash_topics(topics);
+        self.checked_version = Some(topics.version());
+    }
+
     /// FNV-1a over what is subscribed to and there.
     fn hash_topics(&self, topics: &dyn Topics) -> i64 {
-        let names: BTreeSet<&String> = self.members.values().flat_map(|member| &member.subscribed_topics).collect();
+        let names: BTreeSet<&String> = self.members.values().flat_map(|member| self.read_by(member)).collect();
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         let mut take = |bytes: &[u8]| {
             for byte in bytes {
@@ -232,9 +299,15 @@ impl ConsumerGroup {
         if self.epoch <= self.assignment_epoch {
             return;
         }
+        // Members often come and go together: what they did meanwhile is one change then, made at a later heartbeat.
+        let interval_ms = u64::from(turn.config.group_consumer_assignment_interval_ms);
+        if self.assigned_at_ms.is_some_and(|at_ms| turn.now.now_ms < at_ms.saturating_add(interval_ms)) {
+            return;
+        }
+        self.assigned_at_ms = Some(turn.now.now_ms);
         let none = Partitions::new();
         let subscriber = |member: &'_ ConsumerMember| {
-            let mut known: Vec<_> = member.subscribed_topics.iter().filter_map(|name| topics.by_name(name)).collect();
+            let mut known: Vec<_> = self.read_by(member).into_iter().filter_map(|name| topics.by_name(name)).collect();
             known.sort_by_key(|topic| topic.id);
             known
         };
@@ -271,7 +344,10 @@ impl ConsumerGroup {
     }
 
     /// Takes a member the next step towards its assignment.
-    fn reconcile(
+    ///
+    /// # Errors
+    /// It has to begin anew.
+    pub(in crate::group) fn reconcile(
         &mut self,
         member_id: &Rc<str>,
         owned: Option<&Partitions>,
@@ -307,7 +383,15 @@ impl ConsumerGroup {
         Ok(())
     }
 
-    fn leave(&mut self, beat: &ConsumerHeartbeat, turn: &mut Turn<'_>) -> Result<ConsumerBeat, ErrorCode> {
+    /// A member leaves for good, which is the caller's to carry out: says who; or a static one goes for a while.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(in crate::group) fn leave(
+        &mut self,
+        beat: &ConsumerHeartbeat,
+        turn: &mut Turn<'_>,
+    ) -> Result<Option<Rc<str>>, ErrorCode> {
         let member_id: Rc<str> = match &beat.instance_id {
             None => Rc::from(&*beat.member_id),
             Some(instance_id) => {
@@ -324,18 +408,16 @@ impl ConsumerGroup {
             member.epoch = LEAVE_STATIC_EPOCH;
             member.pending_revocation = Partitions::new();
             push(&mut turn.effects.records, records::current(&self.id, member));
-        } else {
-            self.remove(&member_id, turn);
+            return Ok(None);
         }
-        Ok(ConsumerBeat { member_id: beat.member_id.clone(), member_epoch: beat.member_epoch, assignment: None })
+        Ok(Some(member_id))
     }
 
-    /// A member is out; the others are assigned anew when they are heard of.
+    /// A member is out. The epoch is the caller's to raise; the others are assigned anew when they are heard of.
     pub(in crate::group) fn remove(&mut self, member_id: &str, turn: &mut Turn<'_>) {
         let Some((member_id, _)) = self.members.remove_entry(member_id) else { return };
         self.target.remove(&member_id);
         self.forget(&member_id, turn);
-        self.raise_epoch(turn);
     }
 }
 
@@ -355,6 +437,10 @@ fn take_over(member: &mut ConsumerMember, beat: &ConsumerHeartbeat) {
     if let Some(topics) = &beat.topics {
         member.subscribed_topics = topics.iter().cloned().collect();
     }
+    if let Some(regex) = &beat.regex {
+        member.subscribed_regex.clone_from(regex);
+    }
+    member.classic = None;
     member.client_id.clone_from(&beat.client_id);
     member.client_host.clone_from(&beat.client_host);
 }

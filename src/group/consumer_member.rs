@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use crate::group::classic_client::ClassicClient;
+use crate::group::config::GroupConfig;
 use crate::group::topics::Partitions;
 use crate::wire::error_code::ErrorCode;
 
@@ -58,6 +60,10 @@ pub struct ConsumerMember {
     pub rebalance_timeout_ms: i32,
     /// What it reads.
     pub subscribed_topics: BTreeSet<String>,
+    /// What it reads besides: the topics that match; empty: none.
+    pub subscribed_regex: String,
+    /// Set for a member that speaks the classic protocol.
+    pub classic: Option<ClassicClient>,
     /// The assignor that it prefers.
     pub server_assignor: Option<String>,
     /// The epoch that it is in.
@@ -83,6 +89,8 @@ impl ConsumerMember {
             client_host: String::new(),
             rebalance_timeout_ms: -1,
             subscribed_topics: BTreeSet::new(),
+            subscribed_regex: String::new(),
+            classic: None,
             server_assignor: None,
             epoch: 0,
             previous_epoch: 0,
@@ -90,6 +98,17 @@ impl ConsumerMember {
             assigned: Partitions::new(),
             pending_revocation: Partitions::new(),
         }
+    }
+
+    /// How long it may be silent.
+    pub fn session_timeout_ms(&self, config: &GroupConfig) -> u64 {
+        let timeout_ms = self.classic.as_ref().map(|client| client.session_timeout_ms);
+        u64::from(timeout_ms.unwrap_or(config.group_consumer_session_timeout_ms))
+    }
+
+    /// True where the other one subscribes to the same.
+    pub fn reads_the_same(&self, other: &Self) -> bool {
+        self.subscribed_topics == other.subscribed_topics && self.subscribed_regex == other.subscribed_regex
     }
 
     /// True where it has all of the assignment of this epoch.

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use crate::group::classic_client::ClassicClient;
 use crate::group::consumer_group::ConsumerGroup;
 use crate::group::consumer_member::{ConsumerMember, MemberState};
+use crate::group::request::Protocol;
 use crate::group::topics::Partitions;
 use crate::record::coordination::{CoordinatorRecord, ReplayError};
 use crate::wire::messages::consumer_group_current_member_assignment_key::ConsumerGroupCurrentMemberAssignmentKey as CurrentKey;
@@ -12,11 +14,14 @@ use crate::wire::messages::consumer_group_current_member_assignment_value::{
     ConsumerGroupCurrentMemberAssignmentValue as CurrentValue, TopicPartitions as CurrentParts,
 };
 use crate::wire::messages::consumer_group_member_metadata_key::ConsumerGroupMemberMetadataKey as MemberKey;
-use crate::wire::messages::consumer_group_member_metadata_value::ConsumerGroupMemberMetadataValue as MemberValue;
+use crate::wire::messages::consumer_group_member_metadata_value::{
+    ClassicMemberMetadata, ClassicProtocol, ConsumerGroupMemberMetadataValue as MemberValue,
+};
 use crate::wire::messages::consumer_group_metadata_key::ConsumerGroupMetadataKey as EpochKey;
 use crate::wire::messages::consumer_group_metadata_value::ConsumerGroupMetadataValue as EpochValue;
 use crate::wire::messages::consumer_group_partition_metadata_key::ConsumerGroupPartitionMetadataKey as TopicsKey;
 use crate::wire::messages::consumer_group_regular_expression_key::ConsumerGroupRegularExpressionKey as RegexKey;
+use crate::wire::messages::consumer_group_regular_expression_value::ConsumerGroupRegularExpressionValue as RegexValue;
 use crate::wire::messages::consumer_group_target_assignment_member_key::ConsumerGroupTargetAssignmentMemberKey as TargetKey;
 use crate::wire::messages::consumer_group_target_assignment_member_value::{
     ConsumerGroupTargetAssignmentMemberValue as TargetValue, TopicPartition as TargetParts,
@@ -40,6 +45,8 @@ pub enum ConsumerRecord {
     Target(String, Option<Partitions>),
     /// What a member has.
     Current(String, Option<Box<CurrentAssignment>>),
+    /// The topics that a regular expression stands for.
+    Regex(String, Option<BTreeSet<String>>),
     /// What is derived, and made anew.
     Derived,
 }
@@ -132,12 +139,25 @@ fn decoded(kind: i16, key: &mut Reader<'_>, value: Option<&[u8]>) -> Result<(Str
             (key.group_id.to_owned(), ConsumerRecord::Current(key.member_id.to_owned(), current))
         }
         TopicsKey::API_KEY => (TopicsKey::decode(key, 0)?.group_id.to_owned(), ConsumerRecord::Derived),
-        _ => (RegexKey::decode(key, 0)?.group_id.to_owned(), ConsumerRecord::Derived),
+        _ => {
+            let key = RegexKey::decode(key, 0)?;
+            let value = value.map(|(mut value, version)| RegexValue::decode(&mut value, version)).transpose()?;
+            let topics = value.map(|value| value.topics.iter().map(|topic| (*topic).to_owned()).collect());
+            (key.group_id.to_owned(), ConsumerRecord::Regex(key.regular_expression.to_owned(), topics))
+        }
     })
 }
 
 fn read_member(member_id: &str, value: &mut Reader<'_>, version: i16) -> Result<ConsumerMember, DecodeError> {
     let value = MemberValue::decode(value, version)?;
+    let classic = value.classic_member_metadata.map(|classic| ClassicClient {
+        session_timeout_ms: u32::try_from(classic.session_timeout_ms).unwrap_or(0),
+        protocols: classic
+            .supported_protocols
+            .iter()
+            .map(|offered| Protocol { name: offered.name.to_owned(), metadata: offered.metadata.to_vec() })
+            .collect(),
+    });
     Ok(ConsumerMember {
         instance_id: value.instance_id.map(Rc::from),
         rack_id: value.rack_id.map(str::to_owned),
@@ -145,7 +165,9 @@ fn read_member(member_id: &str, value: &mut Reader<'_>, version: i16) -> Result<
         client_host: value.client_host.to_owned(),
         rebalance_timeout_ms: value.rebalance_timeout_ms,
         subscribed_topics: value.subscribed_topic_names.iter().map(|name| (*name).to_owned()).collect(),
+        subscribed_regex: value.subscribed_topic_regex.unwrap_or_default().to_owned(),
         server_assignor: value.server_assignor.map(str::to_owned),
+        classic,
         ..ConsumerMember::new(Rc::from(member_id))
     })
 }
@@ -185,16 +207,24 @@ pub fn epoch(group: &ConsumerGroup) -> Made {
 /// # Errors
 /// As [`epoch`].
 pub fn member(group_id: &str, member: &ConsumerMember) -> Made {
+    let classic = member.classic.as_ref().map(|classic| ClassicMemberMetadata {
+        session_timeout_ms: i32::try_from(classic.session_timeout_ms).unwrap_or(i32::MAX),
+        supported_protocols: classic
+            .protocols
+            .iter()
+            .map(|offered| ClassicProtocol { name: &offered.name, metadata: &offered.metadata })
+            .collect(),
+    });
     let value = MemberValue {
         instance_id: member.instance_id.as_deref(),
         rack_id: member.rack_id.as_deref(),
         client_id: &member.client_id,
         client_host: &member.client_host,
         subscribed_topic_names: member.subscribed_topics.iter().map(String::as_str).collect(),
-        subscribed_topic_regex: Some(""),
+        subscribed_topic_regex: Some(&member.subscribed_regex),
         rebalance_timeout_ms: member.rebalance_timeout_ms,
         server_assignor: member.server_assignor.as_deref(),
-        classic_member_metadata: None,
+        classic_member_metadata: classic,
     };
     let key = MemberKey { group_id, member_id: &member.member_id };
     record(MemberKey::API_KEY, |out| key.encode(out, 0), Some(&|out| value.encode(out, VERSION)))
@@ -269,6 +299,29 @@ pub fn current(group_id: &str, member: &ConsumerMember) -> Made {
 /// As [`epoch`].
 pub fn current_tombstone(group_id: &str, member_id: &str) -> Made {
     record(CurrentKey::API_KEY, |out| CurrentKey { group_id, member_id }.encode(out, 0), None)
+}
+
+/// The topics that a regular expression stands for, by this version of the catalog.
+///
+/// # Errors
+/// As [`epoch`].
+pub fn regex(group_id: &str, pattern: &str, topics: &BTreeSet<String>, version: u64, wall_ms: i64) -> Made {
+    let value = RegexValue {
+        topics: topics.iter().map(String::as_str).collect(),
+        version: i64::try_from(version).unwrap_or(i64::MAX),
+        timestamp: wall_ms,
+    };
+    let key = RegexKey { group_id, regular_expression: pattern };
+    record(RegexKey::API_KEY, |out| key.encode(out, 0), Some(&|out| value.encode(out, VERSION)))
+}
+
+/// Nobody subscribes by the regular expression any more.
+///
+/// # Errors
+/// As [`epoch`].
+pub fn regex_tombstone(group_id: &str, pattern: &str) -> Made {
+    let key = RegexKey { group_id, regular_expression: pattern };
+    record(RegexKey::API_KEY, |out| key.encode(out, 0), None)
 }
 
 /// The group is no more.

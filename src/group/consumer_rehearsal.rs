@@ -41,6 +41,10 @@ impl Topics for OneTopic {
     fn version(&self) -> u64 {
         1
     }
+
+    fn each_name(&self, found: &mut dyn FnMut(&str)) {
+        found("t");
+    }
 }
 
 /// A member of the consumer protocol, as a client behaves: it takes what it is given, and gives back what it has to.

@@ -1,16 +1,16 @@
 //! The coordinator of the groups of one partition: requests, replayed records and the time in; records and replies out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::group::classic_group::ClassicGroup;
+use crate::group::classic_group::{ClassicGroup, ClassicState};
 use crate::group::config::GroupConfig;
 use crate::group::consumer_group::ConsumerGroup;
 use crate::group::consumer_records;
 use crate::group::deadlines::{DeadlineOf, Deadlines};
 use crate::group::offsets::PendingOffsets;
 use crate::group::records::{self, GroupRecord};
-use crate::group::reply::{GroupReply, Joined};
+use crate::group::reply::{GroupReply, Joined, Synced};
 use crate::group::request::{GroupRequest, Speaker};
 use crate::group::stored_offsets::ByPartition;
 use crate::group::topics::{NoTopics, Topics};
@@ -39,6 +39,12 @@ pub struct GroupCoordinator {
     pub(in crate::group) pending: PendingOffsets,
     /// Commits so far, replayed ones included.
     pub(in crate::group) commits: u64,
+    /// Where the next slice of expiry begins, while one is under way.
+    pub(in crate::group) expire_from: Option<Rc<str>>,
+    /// While it is replayed: groups of the consumer protocol that were taken back.
+    pub(in crate::group) taken_back: BTreeSet<String>,
+    /// While it is replayed: classic groups that were of the consumer protocol just before, and have had no rebalance since.
+    downgraded: BTreeSet<String>,
 }
 
 impl GroupCoordinator {
@@ -51,6 +57,9 @@ impl GroupCoordinator {
             deadlines: Deadlines::default(),
             pending: PendingOffsets::default(),
             commits: 0,
+            expire_from: None,
+            taken_back: BTreeSet::new(),
+            downgraded: BTreeSet::new(),
         }
     }
 
@@ -69,16 +78,22 @@ impl GroupCoordinator {
                 let producer_id = record.writer.map(|writer| writer.producer_id);
                 self.put_offset(&group_id, &topic, partition, value, producer_id, NO_TIME.wall_ms);
             }
-            GroupRecord::Classic { group_id, value: Some(value) } => match self.groups.get_mut(&*group_id) {
-                Some(group) => {
-                    group.classic = *value;
-                    group.consumer = None;
+            GroupRecord::Classic { group_id, value: Some(value) } => {
+                self.downgraded.remove(&group_id);
+                match self.groups.get_mut(&*group_id) {
+                    Some(group) => {
+                        group.classic = *value;
+                        group.consumer = None;
+                    }
+                    None => {
+                        let group = Group { classic: *value, consumer: None, offsets: ByPartition::default() };
+                        self.groups.insert(group.classic.id.clone(), group);
+                    }
                 }
-                None => {
-                    let group = Group { classic: *value, consumer: None, offsets: ByPartition::default() };
-                    self.groups.insert(group.classic.id.clone(), group);
+                if self.taken_back.remove(&group_id) {
+                    self.downgraded.insert(group_id);
                 }
-            },
+            }
             // A group that went over to the other protocol is taken back as what it was: its offsets stay.
             GroupRecord::Classic { group_id, value: None } => self.forget_classic(&group_id),
             GroupRecord::Consumer { group_id, record } => self.replay_consumer(&group_id, record),
@@ -101,8 +116,13 @@ impl GroupCoordinator {
             }
             if group.members().len() > turn.config.group_max_size as usize {
                 group.prepare_rebalance("it has more members than group.max.size", &mut turn);
+            } else if self.downgraded.contains(&*group.id) && group.is(ClassicState::Stable) {
+                // Its members were to join again, and may not know that.
+                group.prepare_rebalance("it was of the consumer protocol before", &mut turn);
             }
         }
+        self.taken_back.clear();
+        self.downgraded.clear();
         let check_ms = self.config.offsets_retention_check_interval_ms;
         self.deadlines.set(DeadlineOf::OffsetExpiry, now.now_ms.saturating_add(check_ms));
     }
@@ -114,8 +134,12 @@ impl GroupCoordinator {
             GroupRequest::Sync(sync) => {
                 let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
                 match self.groups.get_mut(&*sync.group_id) {
+                    Some(Group { consumer: Some(group), .. }) => {
+                        let synced = group.sync_classic(&sync, &*self.topics, &mut turn);
+                        turn.effects.reply(ticket, synced.map_or_else(Synced::refused, GroupReply::Synced));
+                    }
                     Some(group) => group.classic.sync(ticket, sync, &mut turn),
-                    None => turn.effects.reply(ticket, super::reply::Synced::refused(ErrorCode::UnknownMemberId)),
+                    None => turn.effects.reply(ticket, Synced::refused(ErrorCode::UnknownMemberId)),
                 }
             }
             GroupRequest::ConsumerHeartbeat(beat) => {
@@ -130,6 +154,9 @@ impl GroupCoordinator {
             GroupRequest::Leave { group_id, members } => {
                 let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
                 let reply = match self.groups.get_mut(&*group_id) {
+                    Some(group) if group.consumer.is_some() => {
+                        GroupReply::Left(group.leave_mixed(&members, &*self.topics, &mut turn))
+                    }
                     Some(group) => GroupReply::Left(group.classic.leave(&members, &mut turn)),
                     None => GroupReply::Left(vec![ErrorCode::UnknownMemberId; members.len()]),
                 };
@@ -168,7 +195,10 @@ impl GroupCoordinator {
     ) -> Result<(), ErrorCode> {
         let group = self.groups.get_mut(group_id).ok_or(ErrorCode::UnknownMemberId)?;
         let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
-        group.classic.heartbeat(speaker, &mut turn)
+        match &mut group.consumer {
+            Some(consumer) => consumer.heartbeat_classic(speaker, &*self.topics, &mut turn),
+            None => group.classic.heartbeat(speaker, &mut turn),
+        }
     }
 
     /// The next time at which [`GroupCoordinator::tick`] has something to do.
@@ -183,15 +213,17 @@ impl GroupCoordinator {
             match due {
                 DeadlineOf::Session { group_id, member_id } => {
                     if let Some(group) = self.groups.get_mut(&group_id) {
-                        match &mut group.consumer {
-                            Some(group) => group.remove(&member_id, &mut turn),
+                        match &group.consumer {
+                            Some(_) => group.fence(&member_id, &*self.topics, &mut turn),
                             None => group.classic.session_ended(&member_id, &mut turn),
                         }
                     }
                 }
-                DeadlineOf::Revocation { group_id, member_id } => {
-                    if let Some(group) = self.groups.get_mut(&group_id).and_then(|group| group.consumer.as_mut()) {
-                        group.remove(&member_id, &mut turn);
+                DeadlineOf::Revocation { group_id, member_id }
+                | DeadlineOf::ClassicJoin { group_id, member_id }
+                | DeadlineOf::ClassicSync { group_id, member_id } => {
+                    if let Some(group) = self.groups.get_mut(&group_id) {
+                        group.fence(&member_id, &*self.topics, &mut turn);
                     }
                 }
                 DeadlineOf::Join { group_id } => {
@@ -205,9 +237,8 @@ impl GroupCoordinator {
                     }
                 }
                 DeadlineOf::OffsetExpiry => {
-                    self.expire_offsets(now, effects);
-                    let check_ms = self.config.offsets_retention_check_interval_ms;
-                    self.deadlines.set(DeadlineOf::OffsetExpiry, now.now_ms.saturating_add(check_ms));
+                    let next_ms = self.expire_offsets(now, effects);
+                    self.deadlines.set(DeadlineOf::OffsetExpiry, now.now_ms.saturating_add(next_ms));
                 }
             }
         }
@@ -229,9 +260,14 @@ impl GroupCoordinator {
     }
 
     fn join(&mut self, ticket: Ticket, join: super::request::Join, now: Moment, effects: &mut Effects<GroupReply>) {
+        if let Some(group) = self.groups.get_mut(&*join.group_id)
+            && group.consumer.as_ref().is_some_and(|group| !group.members.is_empty())
+        {
+            let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
+            return group.join_mixed(ticket, &join, &*self.topics, &mut turn);
+        }
         let known = self.groups.get(&*join.group_id);
-        let is_new_group =
-            known.is_none_or(|group| group.consumer.as_ref().is_some_and(|group| group.members.is_empty()));
+        let is_new_group = known.is_none_or(|group| group.consumer.is_some());
         if is_new_group && !join.member_id.is_empty() {
             return effects.reply(ticket, Joined::refused(&join.member_id, ErrorCode::UnknownMemberId));
         }
@@ -242,10 +278,6 @@ impl GroupCoordinator {
             offsets: ByPartition::default(),
         });
         if let Some(consumer) = &group.consumer {
-            if !consumer.members.is_empty() {
-                // Its members would have to speak both protocols.
-                return effects.reply(ticket, Joined::refused(&join.member_id, ErrorCode::InconsistentGroupProtocol));
-            }
             for tombstone in consumer_records::group_tombstones(&consumer.id) {
                 push(&mut effects.records, tombstone);
             }

@@ -20,6 +20,20 @@ pub enum DeadlineOf {
         /// The member.
         member_id: Rc<str>,
     },
+    /// A member of the classic protocol must have joined its group of the consumer protocol again by then.
+    ClassicJoin {
+        /// The group.
+        group_id: Rc<str>,
+        /// The member.
+        member_id: Rc<str>,
+    },
+    /// A member of the classic protocol must have asked its group of the consumer protocol for its assignment by then.
+    ClassicSync {
+        /// The group.
+        group_id: Rc<str>,
+        /// The member.
+        member_id: Rc<str>,
+    },
     /// The members of a rebalance must have joined by then.
     Join {
         /// The group.
@@ -49,6 +63,13 @@ impl Deadlines {
         self.by_key.insert(key, at_ms);
     }
 
+    /// Sets a deadline, unless the key has one.
+    pub fn set_if_absent(&mut self, key: DeadlineOf, at_ms: u64) {
+        if !self.by_key.contains_key(&key) {
+            self.set(key, at_ms);
+        }
+    }
+
     /// Takes a deadline back.
     pub fn cancel(&mut self, key: &DeadlineOf) {
         if let Some((key, at_ms)) = self.by_key.remove_entry(key) {
@@ -74,9 +95,7 @@ impl Deadlines {
 
     /// Puts off all of rebalances: those who were to come could not.
     pub fn put_off_rebalances(&mut self, by_ms: u64) {
-        let is_of_rebalance = |key: &DeadlineOf| {
-            matches!(key, DeadlineOf::Join { .. } | DeadlineOf::Sync { .. } | DeadlineOf::Revocation { .. })
-        };
+        let is_of_rebalance = |key: &DeadlineOf| !matches!(key, DeadlineOf::Session { .. } | DeadlineOf::OffsetExpiry);
         let late: Vec<(DeadlineOf, u64)> = self
             .by_key
             .iter()

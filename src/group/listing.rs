@@ -53,6 +53,8 @@ impl GroupCoordinator {
                 client_id: member.client_id.clone(),
                 client_host: member.client_host.clone(),
                 topics: member.subscribed_topics.iter().cloned().collect(),
+                regex: member.subscribed_regex.clone(),
+                is_classic: member.classic.is_some(),
                 assigned: member.assigned.clone(),
                 target: group.target.get(&member.member_id).cloned().unwrap_or_default(),
             })

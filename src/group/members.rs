@@ -90,6 +90,7 @@ impl GroupCoordinator {
     ) -> Result<ConsumerBeat, ErrorCode> {
         let group_id: Rc<str> = Rc::from(&*beat.group_id);
         let is_joining = beat.member_epoch == 0;
+        let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
         match self.groups.get_mut(&group_id) {
             None if !is_joining => return Err(ErrorCode::GroupIdNotFound),
             None => {
@@ -101,20 +102,23 @@ impl GroupCoordinator {
                 self.groups.insert(group_id.clone(), group);
             }
             Some(group) if group.consumer.is_some() => {}
-            // Members of the classic protocol are not taken over while they are there.
-            Some(group) if !is_joining || !group.classic.is(ClassicState::Empty) => {
-                return Err(ErrorCode::GroupIdNotFound);
-            }
+            Some(_) if !is_joining => return Err(ErrorCode::GroupIdNotFound),
+            Some(group) if !group.classic.is(ClassicState::Empty) => group.upgrade(&beat, &*self.topics, &mut turn)?,
             Some(group) => {
-                push(&mut effects.records, records::classic_tombstone(&group_id));
+                push(&mut turn.effects.records, records::classic_tombstone(&group_id));
                 group.classic = ClassicGroup::new(group_id.clone(), now.wall_ms);
                 group.consumer = Some(ConsumerGroup::new(group_id.clone()));
             }
         }
-        let mut turn = Turn { config: &self.config, deadlines: &mut self.deadlines, now, effects };
-        let group = self.groups.get_mut(&group_id).and_then(|group| group.consumer.as_mut());
-        let group = group.ok_or(ErrorCode::GroupIdNotFound)?;
-        group.heartbeat(beat, &*self.topics, &mut turn)
+        let group = self.groups.get_mut(&group_id).ok_or(ErrorCode::GroupIdNotFound)?;
+        let consumer = group.consumer.as_mut().ok_or(ErrorCode::GroupIdNotFound)?;
+        if beat.member_epoch >= 0 {
+            return consumer.heartbeat(beat, &*self.topics, &mut turn);
+        }
+        if let Some(member_id) = consumer.leave(&beat, &mut turn)? {
+            group.fence(&member_id, &*self.topics, &mut turn);
+        }
+        Ok(ConsumerBeat { member_id: beat.member_id, member_epoch: beat.member_epoch, assignment: None })
     }
 
     /// Whether a member that says who it is may ask for offsets.
@@ -138,6 +142,7 @@ impl GroupCoordinator {
 
     pub(in crate::group) fn replay_consumer(&mut self, group_id: &str, record: ConsumerRecord) {
         if let ConsumerRecord::Epoch(None) = record {
+            self.taken_back.insert(group_id.to_owned());
             if let Some(group) = self.groups.get_mut(group_id) {
                 group.consumer = None;
                 if group.offsets.is_empty() && group.classic.is(ClassicState::Empty) {
@@ -153,11 +158,13 @@ impl GroupCoordinator {
                 | ConsumerRecord::AssignmentEpoch(None)
                 | ConsumerRecord::Target(_, None)
                 | ConsumerRecord::Current(_, None)
+                | ConsumerRecord::Regex(_, None)
                 | ConsumerRecord::Derived
         );
         if takes_back && !is_known {
             return;
         }
+        self.taken_back.remove(group_id);
         let id: Rc<str> = Rc::from(group_id);
         let group = self.groups.entry(id.clone()).or_insert_with(|| Group {
             classic: ClassicGroup::new(id.clone(), 0),
@@ -172,9 +179,8 @@ impl GroupCoordinator {
 impl ConsumerGroup {
     /// All was replayed, or the core stood still: members have a full time-out from now on.
     pub(in crate::group) fn loaded(&self, turn: &mut Turn<'_>) {
-        let timeout_ms = u64::from(turn.config.group_consumer_session_timeout_ms);
         for member in self.members.values() {
-            turn.expect_member(&self.id, &member.member_id, timeout_ms);
+            turn.expect_member(&self.id, &member.member_id, member.session_timeout_ms(turn.config));
             if member.state == MemberState::Unrevoked {
                 let key = crate::group::deadlines::DeadlineOf::Revocation {
                     group_id: self.id.clone(),
@@ -235,6 +241,12 @@ impl ConsumerGroup {
                 member.state = current.state;
                 member.assigned = current.assigned;
                 member.pending_revocation = current.pending_revocation;
+            }
+            ConsumerRecord::Regex(regex, Some(topics)) => {
+                self.resolved.insert(regex, topics);
+            }
+            ConsumerRecord::Regex(regex, None) => {
+                self.resolved.remove(&regex);
             }
             ConsumerRecord::Epoch(None) | ConsumerRecord::Derived => {}
         }

@@ -5,6 +5,7 @@
 //! or makes randomness. The rules are those of Kafka's group coordinator.
 
 pub mod assignor;
+pub mod classic_client;
 pub mod classic_group;
 pub mod classic_member;
 pub mod config;
@@ -13,6 +14,9 @@ pub mod consumer_member;
 pub mod consumer_records;
 #[cfg(test)]
 mod consumer_rehearsal;
+pub mod conversion;
+#[cfg(test)]
+mod conversion_rehearsal;
 pub mod coordinator;
 pub mod deadlines;
 pub mod expiry;
@@ -20,6 +24,8 @@ pub mod join;
 pub mod leave;
 pub mod listing;
 pub mod members;
+#[cfg(test)]
+mod mixed_rehearsal;
 pub mod offsets;
 pub mod rebalance;
 pub mod records;
@@ -30,5 +36,6 @@ pub mod request;
 pub mod stored_offsets;
 pub mod subscription;
 pub mod sync;
+pub mod topic_regex;
 pub mod topics;
 pub mod turn;

@@ -168,6 +168,15 @@ impl ClassicGroup {
         self.remove(member_id);
     }
 
+    /// Sends all JoinGroups away that wait.
+    pub(in crate::group) fn answer_joins(&mut self, error: ErrorCode, turn: &mut Turn<'_>) {
+        for member in self.members_mut() {
+            if let Some(ticket) = member.awaiting_join.take() {
+                turn.effects.reply(ticket, Joined::refused(&member.member_id, error));
+            }
+        }
+    }
+
     /// Answers all SyncGroups that wait.
     pub(in crate::group) fn answer_syncs(&mut self, error: ErrorCode, turn: &mut Turn<'_>) {
         let is_good = error == ErrorCode::None;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::group::config::GroupConfig;
+use crate::group::config::{GroupConfig, MigrationPolicy};
 use crate::group::coordinator::GroupCoordinator;
 use crate::group::reply::{GroupReply, Joined, Synced};
 use crate::group::request::{
@@ -32,6 +32,8 @@ pub(super) fn config() -> GroupConfig {
         group_consumer_session_timeout_ms: 45_000,
         group_consumer_heartbeat_interval_ms: 5_000,
         group_consumer_max_size: 5,
+        group_consumer_assignment_interval_ms: 0,
+        group_consumer_migration_policy: MigrationPolicy::Bidirectional,
         offset_metadata_max_bytes: 4_096,
         offsets_retention_ms: 7 * 86_400_000,
         offsets_retention_check_interval_ms: 600_000,
@@ -91,7 +93,12 @@ impl Stage {
         self.replies.remove(&ticket).expect("an answer at once")
     }
 
-    fn joined(&mut self, ticket: Ticket) -> Joined {
+    /// The answer to a request, where there is one by now.
+    pub(super) fn take(&mut self, ticket: Ticket) -> Option<GroupReply> {
+        self.replies.remove(&ticket)
+    }
+
+    pub(super) fn joined(&mut self, ticket: Ticket) -> Joined {
         match self.replies.remove(&ticket) {
             Some(GroupReply::Joined(joined)) => joined,
             other => panic!("no answer to a join: {other:?}"),
@@ -231,6 +238,7 @@ pub(super) fn commit(speaker: Speaker, topic: &str, partition: i32, offset: i64)
         group_id: "g".into(),
         speaker,
         writer: None,
+        transactional: None,
         retention_ms: None,
         tells_unknown_group: true,
         topics: vec![CommitTopic {
@@ -438,7 +446,7 @@ fn offsets_expire_when_their_group_has_long_been_empty() {
 fn offsets_of_a_transaction_count_when_it_is_committed() {
     for committed in [true, false] {
         let mut stage = Stage::new();
-        let writer = TransactionalWriter { producer_id: ProducerId(9), producer_epoch: 0 };
+        let writer = TransactionalWriter { producer_id: ProducerId(9), producer_epoch: 0, marker_count: None };
         let plain = |offset| GroupRequest::CommitOffsets(commit(speaker("", -1), "t", 0, offset));
         let mut pending = commit(speaker("", -1), "t", 1, 20);
         pending.writer = Some(writer);

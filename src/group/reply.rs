@@ -192,6 +192,10 @@ pub struct DescribedConsumer {
     pub client_host: String,
     /// What it reads.
     pub topics: Vec<String>,
+    /// The regular expression of what it reads besides; empty: none.
+    pub regex: String,
+    /// It speaks the classic protocol.
+    pub is_classic: bool,
     /// What it has.
     pub assigned: Partitions,
     /// What it shall have.

@@ -156,12 +156,23 @@ pub struct CommitOffsets {
     pub speaker: Speaker,
     /// Set for TxnOffsetCommit.
     pub writer: Option<TransactionalWriter>,
+    /// Set until the coordinator of the writer's transaction was asked.
+    pub transactional: Option<TransactionalCommit>,
     /// How long they stay, where an old client says so.
     pub retention_ms: Option<u64>,
     /// An unknown group is said to be one, rather than a generation to be wrong.
     pub tells_unknown_group: bool,
     /// What is committed, by topic.
     pub topics: Vec<CommitTopic>,
+}
+
+/// The transaction that offsets are part of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionalCommit {
+    /// Its id.
+    pub transactional_id: String,
+    /// The client relies on the group's partition being added (transaction version 2); else it was added before.
+    pub adds: bool,
 }
 
 /// The offsets of one topic.
@@ -205,6 +216,8 @@ pub struct ConsumerHeartbeat {
     pub rebalance_timeout_ms: i32,
     /// What it reads.
     pub topics: Option<Vec<String>>,
+    /// A regular expression of what it reads besides, which has been checked; empty: none.
+    pub regex: Option<String>,
     /// The assignor that it prefers.
     pub server_assignor: Option<String>,
     /// What it has.

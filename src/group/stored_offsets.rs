@@ -59,6 +59,11 @@ impl<T> ByPartition<T> {
         removed
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.topics.values().map(BTreeMap::len).sum()
+    }
+
     /// True where nothing stands there.
     pub fn is_empty(&self) -> bool {
         self.topics.is_empty()

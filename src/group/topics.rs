@@ -22,6 +22,8 @@ pub trait Topics {
     fn name_of(&self, id: [u8; 16]) -> Option<String>;
     /// Counts changes.
     fn version(&self) -> u64;
+    /// The names of all topics.
+    fn each_name(&self, found: &mut dyn FnMut(&str));
 }
 
 /// A catalog without topics.
@@ -39,4 +41,6 @@ impl Topics for NoTopics {
     fn version(&self) -> u64 {
         0
     }
+
+    fn each_name(&self, _found: &mut dyn FnMut(&str)) {}
 }

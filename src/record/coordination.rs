@@ -31,6 +31,8 @@ pub struct TransactionalWriter {
     pub producer_id: ProducerId,
     /// Its epoch.
     pub producer_epoch: i16,
+    /// How many markers of it the partition had when the coordinator of its transaction was asked; `None`: nobody was.
+    pub marker_count: Option<u32>,
 }
 
 /// What came of one step of a coordinator. Its state has changed already; the replies, these and all later ones, wait until

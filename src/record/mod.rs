@@ -10,6 +10,7 @@ pub mod control;
 pub mod coordination;
 pub mod decompress;
 pub mod keyed_record;
+pub mod name_pattern;
 pub mod offset;
 pub mod rebuild;
 pub mod recompress;

@@ -114,12 +114,12 @@ impl<M: Machine> Coordinator<M> {
         shard: &Rc<Shard>,
         request: M::Request,
     ) -> Result<M::Reply, CoordinatorFailure> {
-        match self.state.get() {
-            State::Active if shard.is_stopping() => return Err(CoordinatorFailure::NotAvailable),
-            State::Active => {}
-            State::Loading => return Err(CoordinatorFailure::Loading),
-            State::Refused | State::Gone => return Err(CoordinatorFailure::NotHere),
-        }
+        self.judge_state(shard)?;
+        let request = match M::admit(shard, &self.partition, request).await {
+            Ok(request) => request,
+            Err(reply) => return Ok(reply),
+        };
+        self.judge_state(shard)?;
         let ticket = Ticket(self.next_ticket.get());
         self.next_ticket.set(ticket.0 + 1);
         self.waiting.borrow_mut().insert(ticket, Waiting { task: shard.io().current_task(), reply: None });
@@ -132,6 +132,15 @@ impl<M: Machine> Coordinator<M> {
             waiting.reply.take().map_or(Poll::Pending, Poll::Ready)
         })
         .await
+    }
+
+    fn judge_state(&self, shard: &Shard) -> Result<(), CoordinatorFailure> {
+        match self.state.get() {
+            State::Active if shard.is_stopping() => Err(CoordinatorFailure::NotAvailable),
+            State::Active => Ok(()),
+            State::Loading => Err(CoordinatorFailure::Loading),
+            State::Refused | State::Gone => Err(CoordinatorFailure::NotHere),
+        }
     }
 
     /// The server stops: who waits is sent away, since what it waits for may take minutes.
@@ -360,7 +369,9 @@ async fn keep_active<M: Machine>(shard: &Rc<Shard>, coordinator: &Rc<Coordinator
             }
             let bytes = batch.encode(io.wall_ms());
             let header = parse_header(&bytes).expect("a batch that was just made");
-            let checked = CheckedBatch::from_header(&header);
+            let mut checked = CheckedBatch::from_header(&header);
+            // A marker may have come since: what is late is refused by the log, and all is read again.
+            checked.verification = batch.writer.and_then(|writer| writer.marker_count);
             match append::start(shard, &coordinator.partition, Buffer::from_vec(bytes), &checked).await {
                 Ok(appended) => pending.push_back(Pending { appended, steps: batch.steps }),
                 Err(failure) => return Broken::Append(failure),

@@ -90,9 +90,11 @@ fn whole_batch(bytes: &[u8]) -> Option<&[u8]> {
 fn replay_batch<M: Machine>(machine: &mut M, header: &BatchHeader, batch: &[u8]) -> Result<u64, ReplayFailure> {
     let attributes = header.attributes;
     let is_control = attributes.is_control();
-    let writer = attributes
-        .is_transactional()
-        .then_some(TransactionalWriter { producer_id: header.producer_id, producer_epoch: header.producer_epoch });
+    let writer = attributes.is_transactional().then_some(TransactionalWriter {
+        producer_id: header.producer_id,
+        producer_epoch: header.producer_epoch,
+        marker_count: None,
+    });
     let mut failed = None;
     let mut count = 0;
     let read = read_records(batch, RECORD_BYTES_MAX, |record| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::control::broker_config::BrokerConfig;
 use crate::control::internal_topics::InternalTopic;
 use crate::control::snapshot::Snapshot;
-use crate::group::config::GroupConfig;
+use crate::group::config::{GroupConfig, MigrationPolicy};
 use crate::group::coordinator::GroupCoordinator;
 use crate::group::reply::GroupReply;
 use crate::group::request::GroupRequest;
@@ -16,6 +16,9 @@ use crate::record::offset::{ProducerId, TopicId};
 use crate::shard::coordinators::Coordinators;
 use crate::shard::core::Shard;
 use crate::shard::machine::Machine;
+use crate::shard::partition::Partition;
+use crate::shard::verification::{self, Transactional, VerificationFailure};
+use crate::wire::error_code::ErrorCode;
 
 impl Machine for GroupCoordinator {
     type Request = GroupRequest;
@@ -29,6 +32,26 @@ impl Machine for GroupCoordinator {
 
     fn new(config: &BrokerConfig) -> Self {
         Self::new(group_config(config))
+    }
+
+    /// Offsets of a transaction need the word of its coordinator, as the first batch of one does in any other partition.
+    async fn admit(
+        shard: &Rc<Shard>,
+        partition: &Rc<Partition>,
+        request: GroupRequest,
+    ) -> Result<GroupRequest, GroupReply> {
+        let GroupRequest::CommitOffsets(mut commit) = request else { return Ok(request) };
+        if let (Some(writer), Some(transactional)) = (commit.writer.as_mut(), commit.transactional.take()) {
+            let producer = (writer.producer_id, writer.producer_epoch);
+            let transactional =
+                Transactional { transactional_id: transactional.transactional_id, adds: transactional.adds };
+            let verified = verification::verify_offsets(shard, partition, producer, &transactional).await;
+            writer.marker_count = Some(verified.map_err(|failure| match failure {
+                VerificationFailure::Refused(code) => GroupReply::Refused(code),
+                VerificationFailure::NoAnswer(_) => GroupReply::Refused(ErrorCode::CoordinatorLoadInProgress),
+            })?);
+        }
+        Ok(GroupRequest::CommitOffsets(commit))
     }
 
     fn replay(&mut self, record: &ReplayedRecord<'_>) -> Result<(), ReplayError> {
@@ -90,6 +113,10 @@ impl Topics for CatalogTopics {
     fn version(&self) -> u64 {
         self.0.version()
     }
+
+    fn each_name(&self, found: &mut dyn FnMut(&str)) {
+        self.0.topics().for_each(|topic| found(&topic.name));
+    }
 }
 
 /// What the server's settings say of groups.
@@ -102,6 +129,9 @@ pub fn group_config(config: &BrokerConfig) -> GroupConfig {
         group_consumer_session_timeout_ms: config.group_consumer_session_timeout_ms(),
         group_consumer_heartbeat_interval_ms: config.group_consumer_heartbeat_interval_ms(),
         group_consumer_max_size: config.group_consumer_max_size(),
+        group_consumer_assignment_interval_ms: config.group_consumer_assignment_interval_ms(),
+        group_consumer_migration_policy: MigrationPolicy::of(config.group_consumer_migration_policy())
+            .unwrap_or_default(),
         offset_metadata_max_bytes: config.offset_metadata_max_bytes(),
         offsets_retention_ms: config.offsets_retention_ms(),
         offsets_retention_check_interval_ms: config.offsets_retention_check_interval_ms(),

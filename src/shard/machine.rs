@@ -1,5 +1,6 @@
 //! What a coordinator must be able to do, so that a core can host it.
 
+use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use crate::record::coordination::{Effects, Moment, ReplayError, ReplayedRecord, 
 use crate::record::offset::{PartitionId, ProducerId};
 use crate::shard::coordinators::Coordinators;
 use crate::shard::core::Shard;
+use crate::shard::partition::Partition;
 
 /// The state of one partition of an internal topic, and what changes it: pure, without clock, I/O or randomness.
 ///
@@ -32,6 +34,18 @@ pub trait Machine: Sized + 'static {
 
     /// A coordinator that knows nothing yet.
     fn new(config: &BrokerConfig) -> Self;
+
+    /// What has to be asked elsewhere before a request is handled; it is handled at once where there is nothing.
+    ///
+    /// # Errors
+    /// The answer to who asked: the request is not handled.
+    fn admit(
+        _shard: &Rc<Shard>,
+        _partition: &Rc<Partition>,
+        request: Self::Request,
+    ) -> impl Future<Output = Result<Self::Request, Self::Reply>> {
+        ready(Ok(request))
+    }
 
     /// Takes one record in, before [`Machine::loaded`].
     ///

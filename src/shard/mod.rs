@@ -49,6 +49,7 @@ pub mod reservation;
 pub mod retention;
 pub mod router;
 pub mod tier;
+mod tier_backlog;
 pub mod tier_copy;
 pub mod tier_figures;
 pub mod tier_memory;

@@ -13,6 +13,7 @@ use crate::shard::directories::is_no_space;
 use crate::shard::partition::Partition;
 use crate::shard::remote_partition::{RecordError, RemotePartition};
 use crate::shard::retention;
+use crate::shard::tier_backlog::BacklogReport;
 use crate::shard::tier_copy::{self, Candidate};
 use crate::shard::tier_figures::TierFigures;
 use crate::shard::tier_removal;
@@ -86,10 +87,12 @@ pub async fn keep(shard: Rc<Shard>) {
     let mut next_pass = io.now();
     let mut next_figures = io.now().plus_ms(FIGURES_MS);
     let mut figures = TierFigures::default();
+    let mut backlog = BacklogReport::default();
     while !shard.is_stopping() {
         if io.now() >= next_pass {
             is_pass = true;
             next_pass = io.now().plus_ms(interval_ms);
+            backlog.look(&shard, &tier).await;
         }
         if io.now() >= next_figures {
             next_figures = io.now().plus_ms(FIGURES_MS);

@@ -45,11 +45,49 @@ pub async fn verify(
     batch: &mut CheckedBatch,
     transactional: &Transactional,
 ) -> Result<(), VerificationFailure> {
-    let place = (partition.topic(), partition.id().partition);
     let producer = (batch.producer_id, batch.producer_epoch);
+    batch.verification = Some(verified(shard, partition, producer, transactional).await?);
+    Ok(())
+}
+
+/// The same for offsets that a group commits as part of a transaction: says what [`CheckedBatch::verification`] is to be. On
+/// return the offsets may be stored, unless a marker comes before that.
+///
+/// # Errors
+/// They may not.
+pub async fn verify_offsets(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    producer: (ProducerId, i16),
+    transactional: &Transactional,
+) -> Result<u32, VerificationFailure> {
+    let marker_count = verified(shard, partition, producer, transactional).await?;
+    let now = standing(partition, producer);
+    if now.is_fenced {
+        return Err(VerificationFailure::Refused(ErrorCode::InvalidProducerEpoch));
+    }
+    if !now.is_open && now.marker_count != marker_count {
+        // The transaction has ended while its coordinator was asked.
+        return Err(VerificationFailure::Refused(ErrorCode::InvalidTxnState));
+    }
+    Ok(marker_count)
+}
+
+/// How many markers of its producer the partition had when the coordinator was asked, or now, where nobody has to be asked:
+/// its transaction is open there, or the log itself refuses it.
+async fn verified(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    producer: (ProducerId, i16),
+    transactional: &Transactional,
+) -> Result<u32, VerificationFailure> {
+    let place = (partition.topic(), partition.id().partition);
+    let mut asked_at = 0;
     for attempt in 0.. {
-        if note_markers(partition, batch) {
-            return Ok(());
+        let before = standing(partition, producer);
+        asked_at = before.marker_count;
+        if before.is_open || before.is_fenced {
+            return Ok(asked_at);
         }
         match ask_once(shard, transactional, producer, place).await? {
             ErrorCode::None => break,
@@ -62,41 +100,28 @@ pub async fn verify(
     if transactional.adds {
         // The answer was to this very epoch: what ended the transaction before it may have been written while the coordinator
         // was asked, and what ends this one has the next epoch, which fences the batch.
-        note_markers(partition, batch);
+        return Ok(standing(partition, producer).marker_count);
     }
-    Ok(())
+    Ok(asked_at)
 }
 
-/// Notes in `batch` which markers of its producer the partition has; true where nobody has to be asked, as its transaction
-/// is open there, or the log itself refuses it.
-fn note_markers(partition: &Partition, batch: &mut CheckedBatch) -> bool {
+/// What a partition knows of a producer.
+struct Standing {
+    marker_count: u32,
+    /// Its transaction is open there.
+    is_open: bool,
+    /// There is a later one of its id.
+    is_fenced: bool,
+}
+
+fn standing(partition: &Partition, (producer_id, producer_epoch): (ProducerId, i16)) -> Standing {
     let log = partition.log().borrow();
-    let known = log.producers().get(batch.producer_id);
-    batch.verification = Some(known.map_or(0, |known| known.marker_count));
-    let is_open = known.is_some_and(|known| known.has_transaction() && known.epoch == batch.producer_epoch);
-    let is_fenced = known.is_some_and(|known| known.epoch > batch.producer_epoch);
-    is_open || is_fenced
-}
-
-/// Has the coordinator add a partition to a transaction, or say that it is there.
-///
-/// # Errors
-/// It is not.
-pub async fn is_in_transaction(
-    shard: &Rc<Shard>,
-    transactional: &Transactional,
-    producer: (ProducerId, i16),
-    place: (&str, i32),
-) -> Result<(), VerificationFailure> {
-    for attempt in 0.. {
-        match ask_once(shard, transactional, producer, place).await? {
-            ErrorCode::None => return Ok(()),
-            // The markers of the transaction before are being written.
-            ErrorCode::ConcurrentTransactions if attempt < ATTEMPTS_MAX => shard.io().sleep_ms(RETRY_MS).await,
-            code => return Err(VerificationFailure::Refused(code)),
-        }
+    let known = log.producers().get(producer_id);
+    Standing {
+        marker_count: known.map_or(0, |known| known.marker_count),
+        is_open: known.is_some_and(|known| known.has_transaction() && known.epoch == producer_epoch),
+        is_fenced: known.is_some_and(|known| known.epoch > producer_epoch),
     }
-    unreachable!("the last attempt is answered")
 }
 
 async fn ask_once(

@@ -3,11 +3,14 @@
 //! Pure, but for the stores and the metadata's file: [`mover`] decides when work may be done, [`remote_segments`] what there
 //! is, and `shard` carries it out. Formats are in `FORMAT.md`.
 
+pub mod backlog_watch;
 pub mod batch_walk;
 #[cfg(feature = "hdfs")]
 pub mod companion;
 pub mod directory_store;
 pub mod error;
+#[cfg(feature = "hdfs")]
+mod hdfs_error;
 pub mod hdfs_options;
 #[cfg(feature = "hdfs")]
 pub mod hdfs_store;

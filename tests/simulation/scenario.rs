@@ -18,6 +18,8 @@ use crate::workload::{self, Client, WorkloadOptions};
 pub(crate) struct Scenario {
     /// `alluvium.durability` of all topics.
     pub(crate) durability: &'static str,
+    /// `alluvium.durability` of the server, which counts for the topics of its coordinators.
+    pub(crate) coordinators: &'static str,
     /// Ways in which a life may end before the last.
     pub(crate) crashes: &'static [Crash],
     /// Whether seeds may have errors of disk and network, a full disk, and cores that stand still.
@@ -61,6 +63,7 @@ impl Scenario {
         let pairs = [
             "log.initial.task.delay.ms=5",
             "log.retention.check.interval.ms=20",
+            "log.cleaner.backoff.ms=20",
             "offsets.topic.num.partitions=4",
             "transaction.state.log.num.partitions=4",
             "group.initial.rebalance.delay.ms=5",
@@ -68,6 +71,8 @@ impl Scenario {
         for pair in pairs {
             config.set_pair(pair).expect("a config that works");
         }
+        let pair = format!("alluvium.durability={}", self.coordinators);
+        config.set_pair(&pair).expect("a config that works");
         // In half of the seeds there is a tier, which is looked after all the time; half of these are not of this machine.
         let drawn = choices.coin().then(|| draw_tier(&choices, self.faults));
         let tier = match self.store {

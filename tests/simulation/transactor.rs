@@ -80,7 +80,12 @@ async fn live(client: &Client, story: &mut Story) -> Result<(), CallError> {
         // Its records are from 1970.
         ("retention.ms".to_owned(), "-1".to_owned()),
     ];
-    if client.options.is_tiered {
+    if client.random.coin() {
+        // Each transaction has a key of its own: compaction takes what was aborted, and markers, and nothing else.
+        let compacted =
+            [("cleanup.policy", "compact"), ("min.cleanable.dirty.ratio", "0"), ("delete.retention.ms", "0")];
+        configs.extend(compacted.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    } else if client.options.is_tiered {
         // Transactions end in other segments than they began in, and in another tier.
         configs.push(("remote.storage.enable".to_owned(), "true".to_owned()));
         configs.push(("local.retention.bytes".to_owned(), "0".to_owned()));
@@ -135,7 +140,8 @@ async fn transact(
         let sequence = producer.sequences.entry(partition).or_insert(0);
         let builder = BatchBuilder::new().producer(ProducerId(producer.id), producer.epoch, *sequence);
         let mut builder = builder.attributes(TRANSACTIONAL_BIT);
-        builder.add(1, None, Some(number.to_string().as_bytes()));
+        let number = number.to_string();
+        builder.add(1, Some(number.as_bytes()), Some(number.as_bytes()));
         let batch = builder.build().expect("uncompressed");
         *sequence += 1;
         let mut leader = client.connect_to_leader(topic, partition).await?;

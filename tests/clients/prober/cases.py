@@ -11,6 +11,7 @@ import frames
 import handshake
 import topics
 import groups
+import conversions
 import produce
 import fetch
 import delete_records
@@ -21,6 +22,7 @@ import versions
 import recompress
 import log_dirs
 import transactions
+import coordinator_frames
 
 if __name__ == "__main__":
     arguments = probe.suite.arguments()
