@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::api::error_map;
-use crate::api::tier_reads::{TierReads, Turn};
+use crate::api::tier_reads::{self, TierReads, Turn};
 use crate::log::partition_log::PartitionLog;
 use crate::log::plan::ReadBound;
 use crate::log::transaction_index::AbortedTransaction;
@@ -152,7 +152,14 @@ pub async fn read_one(
         }
     };
     let (located, aborted) = match reads.turn(shard, partition, ask) {
-        None => reading.await,
+        None => {
+            let is_remote = tier_reads::is_remote(partition, ask);
+            let read = reading.await;
+            if is_remote {
+                tier_reads::count(shard, &read.0);
+            }
+            read
+        }
         // Kafka says no offsets either.
         Some(Turn::Failed(error)) => return Found::error(error),
         Some(Turn::Until(deadline)) => match within(shard.io(), deadline, reading).await {

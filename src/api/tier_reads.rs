@@ -7,6 +7,7 @@ use std::task::Poll;
 
 use crate::api::error_map;
 use crate::api::partition_read::Ask;
+use crate::log::error::ReadError;
 use crate::log::plan::ReadBound;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::timer::Nanos;
@@ -57,7 +58,9 @@ impl TierReads {
                 break;
             }
             let bytes = left_bytes.min(i64::from(ask.bytes_max)).clamp(0, i64::from(REMOTE_BYTES_MAX));
-            left_bytes -= bytes;
+            // No more than its segment has.
+            let span = remote_read::find(&partition, Offset(ask.fetch_offset));
+            left_bytes -= bytes.min(span.map_or(0, |span| i64::from(span.segment_bytes())));
             let is_first = reading.is_empty();
             let bytes = u32::try_from(bytes).unwrap_or(0);
             reading.push((ask.id, Box::pin(read(shard.clone(), partition, ask, bytes, is_first, read_committed))));
@@ -74,6 +77,7 @@ impl TierReads {
                 if let Outcome::Late = outcome
                     && let Poll::Ready(done) = reading.as_mut().poll(polled)
                 {
+                    count(shard, &done);
                     *outcome = match done {
                         Ok(range) => Outcome::Done(range),
                         Err(failure) => {
@@ -119,8 +123,21 @@ pub enum Turn {
     Failed(ErrorCode),
 }
 
+/// Counts a read of the tier, as Kafka does.
+pub fn count(shard: &Shard, read: &Result<Option<RecordsRange>, ReadFailure>) {
+    let counters = shard.counters();
+    counters.remote_fetch_requests.add(1);
+    match read {
+        Ok(range) => {
+            counters.remote_fetch_bytes.add(range.as_ref().map_or(0, |range| u64::from(range.plan.len_bytes)));
+        }
+        Err(ReadFailure::Refused(ReadError::OutOfRange { .. })) => {}
+        Err(_) => counters.remote_fetch_errors.add(1),
+    }
+}
+
 /// True where what is wanted is in the tier alone.
-fn is_remote(partition: &Partition, ask: &Ask) -> bool {
+pub fn is_remote(partition: &Partition, ask: &Ask) -> bool {
     let offsets = partition.log().borrow().offsets();
     let from = Offset(ask.fetch_offset);
     partition.is_online() && offsets.log_start <= from && from < offsets.local_log_start

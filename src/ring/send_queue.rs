@@ -51,6 +51,8 @@ pub struct SendQueue {
     pub(in crate::ring) queued_bytes: u64,
     /// Bytes of the parts that are in memory; a part counts whole until it is sent.
     pub(in crate::ring) memory_bytes: u64,
+    /// Parts of memory that others have too.
+    shared_parts: usize,
     /// Up to here (counted as `sent_bytes`) the first part is known to be in the page cache.
     pub(in crate::ring) resident_bytes: u64,
     /// What a driver keeps between calls (a pipe with residue).
@@ -64,6 +66,7 @@ impl SendQueue {
         self.memory_bytes += part.bytes().map_or(0, |bytes| bytes.len() as u64);
         if len_bytes > 0 {
             self.queued_bytes += len_bytes;
+            self.shared_parts += usize::from(matches!(part, Part::Shared(_)));
             self.parts.push_back(part);
         }
     }
@@ -83,9 +86,15 @@ impl SendQueue {
         self.memory_bytes
     }
 
+    /// True where a part is of memory that others have too, and may be waiting for.
+    pub fn holds_shared(&self) -> bool {
+        self.shared_parts > 0
+    }
+
     /// Drops the first part, which was sent whole.
     pub(in crate::ring) fn pop_sent(&mut self) {
         let sent = self.parts.pop_front();
+        self.shared_parts -= usize::from(matches!(sent, Some(Part::Shared(_))));
         self.memory_bytes -= sent.as_ref().and_then(Part::bytes).map_or(0, |bytes| bytes.len() as u64);
     }
 }

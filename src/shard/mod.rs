@@ -52,6 +52,7 @@ pub mod router;
 pub mod tier;
 mod tier_backlog;
 pub mod tier_copy;
+pub mod tier_figures;
 pub mod tier_memory;
 pub mod tier_removal;
 pub mod tier_work;

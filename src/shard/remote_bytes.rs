@@ -39,7 +39,7 @@ impl RemoteBytes {
     pub fn joined(&self) -> Cow<'_, [u8]> {
         match self.slices.as_slice() {
             [one] => Cow::Borrowed(one),
-            several => Cow::Owned(several.iter().flat_map(|slice| slice.iter().copied()).collect()),
+            several => Cow::Owned(several.iter().map(|slice| &**slice).collect::<Vec<&[u8]>>().concat()),
         }
     }
 

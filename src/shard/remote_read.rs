@@ -38,10 +38,7 @@ pub async fn locate(
         let Some(span) = find(partition, from) else { return Err(out_of_range(partition)) };
         let wanted = Wanted { from, bytes_max, whole_first_batch };
         match locate_in(shard, partition, &span, &wanted).await {
-            Ok(Found::Range(range)) => {
-                shard.counters().remote_reads.add(1);
-                return Ok(Some(range));
-            }
+            Ok(Found::Range(range)) => return Ok(Some(range)),
             Ok(Found::DoesNotFit) => return Ok(None),
             // Its last offsets have no records: the next segment has those that follow.
             Ok(Found::Behind) => from = span.end_offset().plus(1),
@@ -175,7 +172,8 @@ fn log_source(file: &RemoteFile) -> PieceSource {
     }
 }
 
-pub(in crate::shard) fn find(partition: &Partition, offset: Offset) -> Option<RemoteSpan> {
+/// The segment of the tier that has an offset.
+pub fn find(partition: &Partition, offset: Offset) -> Option<RemoteSpan> {
     partition.remote()?.segments().find(offset).copied()
 }
 

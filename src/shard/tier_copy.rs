@@ -53,14 +53,21 @@ pub(in crate::shard) async fn copy(
     remote: &Rc<RemotePartition>,
     candidate: &Candidate,
 ) -> Result<(), WorkError> {
-    match copy_with(shard, partition, remote, candidate, None).await {
+    shard.counters().remote_copy_requests.add(1);
+    let copied = match copy_with(shard, partition, remote, candidate, None).await {
         Err(WorkError::WrongIndex { indexes, .. }) => {
             let (topic, index) = (partition.topic(), partition.id().partition);
             warn!(topic, partition = index, segment = %candidate.segment, "an index of the segment is wrong: it is copied with one made anew; the next start that looks at it mends the local one");
             copy_with(shard, partition, remote, candidate, Some(indexes)).await
         }
         done => done,
+    };
+    match &copied {
+        Ok(()) => shard.counters().remote_copy_bytes.add(candidate.log_bytes),
+        Err(WorkError::GivenUp) => {}
+        Err(_) => shard.counters().remote_copy_errors.add(1),
     }
+    copied
 }
 
 /// Copies one segment, with `indexes` in the place of its own where they are given.

@@ -34,12 +34,14 @@ pub(in crate::shard) async fn remove_segment(
 ) -> Result<(), WorkError> {
     check_goes_on(shard, partition)?;
     let Some(tier) = shard.tier() else { return Err(WorkError::GivenUp) };
+    shard.counters().remote_delete_requests.add(1);
     let begun = SegmentEvent::Delete { id, state: SegmentState::DeleteStarted };
     remote.record(shard.io(), begun.clone()).await?;
     tier.manifest_news().note(partition.id(), begun);
     tier.forget(id);
     for path in [temporary_path(id), segment_path(partition.topic(), partition.id(), id)] {
-        tier.store().remove(&path, false).await?;
+        let removed = tier.store().remove(&path, false).await;
+        removed.inspect_err(|_| shard.counters().remote_delete_errors.add(1))?;
     }
     check_goes_on(shard, partition)?;
     remote.record(shard.io(), SegmentEvent::Delete { id, state: SegmentState::DeleteFinished }).await?;

@@ -188,6 +188,12 @@ impl RemoteSegments {
         self.unfinished.keys().copied().collect()
     }
 
+    /// Their number.
+    #[must_use]
+    pub fn unfinished_count(&self) -> usize {
+        self.unfinished.len()
+    }
+
     /// Where the local log begins.
     #[must_use]
     pub fn local_start(&self) -> Offset {

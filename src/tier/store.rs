@@ -205,7 +205,7 @@ impl Store {
         }
     }
 
-    /// Writes a small file whole; lasting on return.
+    /// Writes a small file whole; lasting on return. It gets its name when the store says that it has all of it.
     ///
     /// # Errors
     /// The store does not do it now; there is an old file, or none, or the new one.
@@ -214,6 +214,11 @@ impl Store {
         let mut upload = self.create(temporary, len_bytes).await?;
         upload.append(Buffer::from_vec(bytes)).await?;
         upload.close(len_bytes).await?;
+        let found_bytes = self.len_bytes(temporary).await?;
+        if found_bytes != len_bytes {
+            let path = temporary.to_owned();
+            return Err(StoreError::Length { path, found_bytes, expected_bytes: len_bytes });
+        }
         self.rename(temporary, path).await
     }
 }
