@@ -15,8 +15,9 @@ use std::time::Instant;
 
 use alluvium::ring::buffer::Buffer;
 use alluvium::ring::core::{CoreOptions, run};
-use alluvium::ring::io::{Io, OpenHow, Part, SendQueue, Stream};
+use alluvium::ring::io::{Io, OpenHow, Stream};
 use alluvium::ring::mesh::CoreMesh;
+use alluvium::ring::send_queue::{Part, SendQueue};
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::io::{BufferedFile, OpenOptions};
 use glommio::{LocalExecutorBuilder, Placement};

@@ -3,7 +3,7 @@
 use crate::log::error::{AppendError, ReadError};
 use crate::record::batch_error::{BatchError, Invalidity};
 use crate::record::offset::{LeaderEpoch, Offset};
-use crate::shard::error::{AppendFailure, DeleteFailure, ReadFailure};
+use crate::shard::error::{AppendFailure, DeleteFailure, ReadFailure, RemoteReadError};
 use crate::shard::machine::CoordinatorFailure;
 use crate::shard::markers::MarkerFailure;
 use crate::shard::verification::VerificationFailure;
@@ -152,11 +152,15 @@ pub fn read_failure(failure: &ReadFailure) -> ErrorCode {
         ReadFailure::Refused(ReadError::OutOfRange { .. } | ReadError::BelowLocalStart { .. }) => {
             ErrorCode::OffsetOutOfRange
         }
+        // What Kafka makes of whatever its plugin of the tier throws.
+        ReadFailure::Remote(RemoteReadError::Store(_) | RemoteReadError::Segment { .. }) => {
+            ErrorCode::UnknownServerError
+        }
         // Clients try again at all of these.
         ReadFailure::Refused(ReadError::Damaged { .. })
         | ReadFailure::Offline
         | ReadFailure::Disk(_)
-        | ReadFailure::Remote(_) => ErrorCode::KafkaStorageError,
+        | ReadFailure::Remote(RemoteReadError::NoTier) => ErrorCode::KafkaStorageError,
     }
 }
 

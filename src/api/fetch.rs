@@ -10,6 +10,7 @@ use crate::api::fetch_session::{SessionKind, SessionRequest, Telling, TopicKey, 
 use crate::api::partition_read::{Ask, Budget, Found, read_one};
 use crate::api::remote_fetch;
 use crate::api::reply::Outcome;
+use crate::api::tier_reads::TierReads;
 use crate::record::offset::{Offset, PartitionId, TopicId};
 use crate::ring::send_queue::Part;
 use crate::ring::task::TaskId;
@@ -102,12 +103,13 @@ async fn read_or_wait(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Li
     let deadline = io.now().plus_ms(limits.wait_ms);
     let mut timer = None;
     loop {
-        let (found, partitions, remote) = read_all(shard, wanted, limits).await;
+        let ReadAll { found, partitions, remote, asked_tier } = read_all(shard, wanted, limits).await;
         let bytes: u64 = found.iter().map(Found::records_bytes).sum();
         // What is missing ends no wait for the others, as in Kafka.
         let is_final =
             |found: &Found| (found.error != ErrorCode::None && !found.is_missing()) || found.diverging.is_some();
         if bytes >= limits.bytes_min
+            || asked_tier
             || (partitions.is_empty() && remote.is_empty())
             || found.iter().any(is_final)
             || shard.is_stopping()
@@ -160,21 +162,33 @@ impl Drop for Waiting<'_> {
 /// A partition of another core, and what was seen of it.
 type Remote = (usize, PartitionId, Seen);
 
-async fn read_all(
-    shard: &Rc<Shard>,
-    wanted: &[WantedPartition],
-    limits: &Limits,
-) -> (Vec<Found>, Vec<Rc<Partition>>, Vec<Remote>) {
+/// What one look at all partitions has found.
+struct ReadAll {
+    found: Vec<Found>,
+    /// Those of this core.
+    partitions: Vec<Rc<Partition>>,
+    remote: Vec<Remote>,
+    /// The tier has had its time: there is no other wait, as in Kafka.
+    asked_tier: bool,
+}
+
+async fn read_all(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits) -> ReadAll {
     let mut all: Vec<Found> = Vec::with_capacity(wanted.len());
     let mut partitions = Vec::with_capacity(wanted.len());
     let mut remote = Vec::new();
     // The first batch of the first partition that has any comes whole, however small the limits: KIP-74.
     let mut budget = Budget { left_bytes: limits.bytes_max, whole_first_batch: true };
     let mut places: VecDeque<Place> = wanted.iter().map(|wanted| find(shard, wanted)).collect();
+    let here = places.iter().filter_map(|place| match place {
+        Place::Here(partition, ask) => Some((partition.clone(), *ask)),
+        _ => None,
+    });
+    let reads = TierReads::begin(shard, here, limits.bytes_max, limits.read_committed).await;
+    let mut asked_tier = reads.is_any();
     while let Some(place) = places.pop_front() {
         match place {
             Place::Here(partition, ask) => {
-                let found = read_one(shard, &partition, &ask, budget, limits.read_committed).await;
+                let found = read_one(shard, &partition, &ask, budget, limits.read_committed, &reads).await;
                 partitions.push(partition);
                 budget.take(&found);
                 all.push(found);
@@ -188,9 +202,9 @@ async fn read_all(
                     asks.push(*ask);
                     places.pop_front();
                 }
-                for (found, ask) in
-                    remote_fetch::read(shard, core, &asks, budget, limits.read_committed).await.into_iter().zip(&asks)
-                {
+                let (there, asked) = remote_fetch::read(shard, core, &asks, budget, limits.read_committed).await;
+                asked_tier |= asked;
+                for (found, ask) in there.into_iter().zip(&asks) {
                     budget.take(&found);
                     let seen = Seen {
                         high_watermark: Offset(found.high_watermark),
@@ -209,7 +223,7 @@ async fn read_all(
             }
         }
     }
-    (all, partitions, remote)
+    ReadAll { found: all, partitions, remote, asked_tier }
 }
 
 /// Watches what lies on other cores. `None`: something has moved there already.
@@ -313,14 +327,14 @@ fn encode(
         parts.push(Part::Bytes(out[from..cut.position_bytes].to_vec()));
         from = cut.position_bytes;
         if let Some(range) = found[cut.slot].records.take() {
-            parts.push(match range.source {
-                RangeSource::File(file) => Part::File {
+            match range.source {
+                RangeSource::File(file) => parts.push(Part::File {
                     file,
                     position_bytes: range.plan.position_bytes,
                     len_bytes: u64::from(range.plan.len_bytes),
-                },
-                RangeSource::Memory(bytes) => Part::Bytes(bytes),
-            });
+                }),
+                RangeSource::Memory(bytes) => parts.extend(bytes.into_slices().into_iter().map(Part::Shared)),
+            }
         }
     }
     parts.push(Part::Bytes(out.split_off(from)));

@@ -11,7 +11,9 @@ use crate::api::error_map;
 use crate::api::reply::Outcome;
 use crate::log::plan::ReadBound;
 use crate::record::offset::{LeaderEpoch, PartitionId, TimestampMs};
+use crate::ring::timer::Nanos;
 use crate::shard::core::Shard;
+use crate::shard::deadline::within;
 use crate::shard::partition::Partition;
 use crate::shard::router::Route;
 use crate::shard::time_lookup::{self, TimedRecord};
@@ -67,7 +69,13 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
     }
     // The first of them are begun first.
     lookups.waiting.reverse();
-    for (topic_at, partition_at, found) in lookups.run(shard, bound).await {
+    // As Kafka: the client's own patience, where it has told it.
+    let wait_ms = match u64::try_from(request.timeout_ms) {
+        Ok(wait_ms) if wait_ms > 0 => wait_ms,
+        _ => shard.options().broker_config.remote_list_offsets_ms_max(),
+    };
+    let asked = Asked { bound, tier_deadline: shard.io().now().plus_ms(wait_ms) };
+    for (topic_at, partition_at, found) in lookups.run(shard, asked).await {
         if let Some(place) = topics.get_mut(topic_at).and_then(|topic| topic.partitions.get_mut(partition_at)) {
             *place = answer(place.partition_index, found, version);
         }
@@ -90,6 +98,14 @@ impl Found {
     fn at(offset: i64, leader_epoch: Option<LeaderEpoch>) -> Self {
         Self { offset, leader_epoch: leader_epoch.map_or(NO_EPOCH, LeaderEpoch::get), ..Self::NONE }
     }
+}
+
+/// What is the same for all partitions of a request.
+#[derive(Clone, Copy)]
+struct Asked {
+    bound: ReadBound,
+    /// A search in the tier is given up then.
+    tier_deadline: Nanos,
 }
 
 enum Begun {
@@ -209,35 +225,42 @@ fn begin_one(shard: &Shard, ask: Ask, bound: ReadBound) -> Result<Begun, ErrorCo
 }
 
 /// All of it, for a connection of another core.
-async fn answer_here(shard: Rc<Shard>, ask: Ask, bound: ReadBound) -> Result<Found, ErrorCode> {
-    match begin_one(&shard, ask, bound)? {
+async fn answer_here(shard: Rc<Shard>, ask: Ask, asked: Asked) -> Result<Found, ErrorCode> {
+    match begin_one(&shard, ask, asked.bound)? {
         Begun::Known(found) => Ok(found),
-        Begun::Later(Later::Search(partition, wanted)) => search(shard, partition, wanted, bound).await,
+        Begun::Later(Later::Search(partition, wanted)) => search(shard, partition, wanted, asked).await,
         Begun::Later(Later::There(..)) => Err(ErrorCode::NotLeaderOrFollower),
     }
 }
 
-async fn finish(shard: Rc<Shard>, later: Later, bound: ReadBound) -> Result<Found, ErrorCode> {
+async fn finish(shard: Rc<Shard>, later: Later, asked: Asked) -> Result<Found, ErrorCode> {
     match later {
-        Later::Search(partition, wanted) => search(shard, partition, wanted, bound).await,
+        Later::Search(partition, wanted) => search(shard, partition, wanted, asked).await,
         Later::There(core, ask) => {
-            let asked = shard.on_core(core, move |there| answer_here(there, ask, bound)).await;
-            asked.unwrap_or(Err(ErrorCode::NotLeaderOrFollower))
+            let answered = shard.on_core(core, move |there| answer_here(there, ask, asked)).await;
+            answered.unwrap_or(Err(ErrorCode::NotLeaderOrFollower))
         }
     }
 }
 
-async fn search(
-    shard: Rc<Shard>,
-    partition: Rc<Partition>,
-    search: Search,
-    bound: ReadBound,
-) -> Result<Found, ErrorCode> {
-    let looked_up = match search {
-        Search::AtOrAfter(target) => time_lookup::first_at_or_after(&shard, &partition, target, bound).await,
-        Search::MaxTimestamp => time_lookup::earliest_of_max_timestamp(&shard, &partition, bound).await,
+async fn search(shard: Rc<Shard>, partition: Rc<Partition>, search: Search, asked: Asked) -> Result<Found, ErrorCode> {
+    let has_tier = partition.remote().is_some_and(|remote| !remote.segments().finished().is_empty());
+    let deadline = if has_tier { asked.tier_deadline } else { Nanos(u64::MAX) };
+    let looking_up = async {
+        match search {
+            Search::AtOrAfter(target) => time_lookup::first_at_or_after(&shard, &partition, target, asked.bound).await,
+            Search::MaxTimestamp => time_lookup::earliest_of_max_timestamp(&shard, &partition, asked.bound).await,
+        }
     };
-    looked_up.map(found).map_err(|error| error_map::read_failure(&error))
+    let Some(looked_up) = within(shard.io(), deadline, looking_up).await else {
+        shard.counters().remote_list_offsets_expired.add(1);
+        return Err(ErrorCode::RequestTimedOut);
+    };
+    looked_up.map(found).map_err(|failure| {
+        let (topic, index) = (partition.topic(), partition.id().partition);
+        tracing::warn!(topic, partition = index, error = %failure, "a lookup by time failed");
+        error_map::read_failure(&failure)
+    })
 }
 
 type Running = Pin<Box<dyn Future<Output = Result<Found, ErrorCode>>>>;
@@ -250,7 +273,7 @@ struct Lookups {
 }
 
 impl Lookups {
-    async fn run(mut self, shard: &Rc<Shard>, bound: ReadBound) -> Vec<(usize, usize, Result<Found, ErrorCode>)> {
+    async fn run(mut self, shard: &Rc<Shard>, asked: Asked) -> Vec<(usize, usize, Result<Found, ErrorCode>)> {
         let mut done = Vec::with_capacity(self.waiting.len());
         let mut running: Vec<(usize, usize, Running)> = Vec::new();
         poll_fn(|polled| {
@@ -258,7 +281,7 @@ impl Lookups {
                 while running.len() < LOOKUPS_AT_ONCE_MAX
                     && let Some((topic_at, partition_at, later)) = self.waiting.pop()
                 {
-                    let lookup = finish(shard.clone(), later, bound);
+                    let lookup = finish(shard.clone(), later, asked);
                     running.push((topic_at, partition_at, Box::pin(lookup)));
                 }
                 let under_way = running.len();

@@ -29,6 +29,7 @@ pub mod producer_id;
 pub mod producers;
 pub mod remote_fetch;
 pub mod reply;
+pub mod tier_reads;
 pub mod topics;
 pub mod transaction_listing;
 pub mod transactions;

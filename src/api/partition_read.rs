@@ -3,11 +3,13 @@
 use std::rc::Rc;
 
 use crate::api::error_map;
+use crate::api::tier_reads::{self, TierReads, Turn};
 use crate::log::partition_log::PartitionLog;
 use crate::log::plan::ReadBound;
 use crate::log::transaction_index::AbortedTransaction;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
 use crate::shard::core::Shard;
+use crate::shard::deadline::within;
 use crate::shard::partition::Partition;
 use crate::shard::read::{self, RecordsRange};
 use crate::wire::error_code::ErrorCode;
@@ -107,6 +109,7 @@ pub async fn read_one(
     ask: &Ask,
     budget: Budget,
     read_committed: bool,
+    reads: &TierReads,
 ) -> Found {
     let (offsets, diverging) = {
         let log = partition.log().borrow();
@@ -136,15 +139,34 @@ pub async fn read_one(
         false => (ReadBound::HighWatermark, found.high_watermark),
     };
     let from = Offset(ask.fetch_offset);
-    let (located, aborted) = loop {
-        let located = read::locate(shard, partition, from, bytes_max, budget.whole_first_batch, bound).await;
-        let Some(range) = located.as_ref().ok().and_then(Option::as_ref).filter(|_| read_committed) else {
-            break (located, Ok(Vec::new()));
-        };
-        // Where compaction has come between, both are to be found anew.
-        if let Some(aborted) = read::aborted_transactions(shard, partition, &range.plan).await.transpose() {
-            break (located, aborted);
+    let reading = async {
+        loop {
+            let located = read::locate(shard, partition, from, bytes_max, budget.whole_first_batch, bound).await;
+            let Some(range) = located.as_ref().ok().and_then(Option::as_ref).filter(|_| read_committed) else {
+                return (located, Ok(Vec::new()));
+            };
+            // Where compaction has come between, both are to be found anew.
+            if let Some(aborted) = read::aborted_transactions(shard, partition, &range.plan).await.transpose() {
+                return (located, aborted);
+            }
         }
+    };
+    let (located, aborted) = match reads.turn(shard, partition, ask) {
+        None => {
+            let is_remote = tier_reads::is_remote(partition, ask);
+            let read = reading.await;
+            if is_remote {
+                tier_reads::count(shard, &read.0);
+            }
+            read
+        }
+        // Kafka says no offsets either.
+        Some(Turn::Failed(error)) => return Found::error(error),
+        Some(Turn::Until(deadline)) => match within(shard.io(), deadline, reading).await {
+            Some(read) => read,
+            // Not there yet: no error, and no records.
+            None => (Ok(None), Ok(Vec::new())),
+        },
     };
     match located {
         // What Kafka makes of a negative limit, where there is something to read.

@@ -3,12 +3,15 @@
 use std::rc::Rc;
 
 use crate::api::partition_read::{self, Ask, Budget, Found};
+use crate::api::tier_reads::TierReads;
 use crate::log::plan::ReadPlan;
 use crate::log::transaction_index::AbortedTransaction;
 use crate::record::offset::{LeaderEpoch, Offset};
+use crate::ring::buffer::Buffer;
 use crate::ring::shared_file::SharedFile;
 use crate::shard::core::Shard;
 use crate::shard::read::{RangeSource, RecordsRange};
+use crate::shard::remote_bytes::RemoteBytes;
 use crate::shard::router::Route;
 use crate::wire::error_code::ErrorCode;
 
@@ -30,13 +33,19 @@ enum CrossingSource {
     Memory(Vec<u8>),
 }
 
-/// Reads partitions of `core`, in order, within the budget. One answer for each.
-pub async fn read(shard: &Rc<Shard>, core: usize, asks: &[Ask], budget: Budget, read_committed: bool) -> Vec<Found> {
+/// Reads partitions of `core`, in order, within the budget. One answer for each; and whether the tier was asked for any.
+pub async fn read(
+    shard: &Rc<Shard>,
+    core: usize,
+    asks: &[Ask],
+    budget: Budget,
+    read_committed: bool,
+) -> (Vec<Found>, bool) {
     let count = asks.len();
     let asks = asks.to_vec();
     let job = move |there| read_here(there, asks, budget, read_committed);
-    let Ok(crossed) = shard.on_core(core, job).await else {
-        return (0..count).map(|_| Found::error(ErrorCode::NotLeaderOrFollower)).collect();
+    let Ok((crossed, asked_tier)) = shard.on_core(core, job).await else {
+        return ((0..count).map(|_| Found::error(ErrorCode::NotLeaderOrFollower)).collect(), false);
     };
     let found = |crossing: Crossing| Found {
         high_watermark: crossing.high_watermark,
@@ -47,21 +56,33 @@ pub async fn read(shard: &Rc<Shard>, core: usize, asks: &[Ask], budget: Budget, 
         records: crossing.records.map(|(source, plan)| {
             let source = match source {
                 CrossingSource::File(file) => RangeSource::File(shard.io().adopt_file(file)),
-                CrossingSource::Memory(bytes) => RangeSource::Memory(bytes),
+                CrossingSource::Memory(bytes) => RangeSource::Memory(RemoteBytes::of(Buffer::from_vec(bytes))),
             };
             RecordsRange { source, plan }
         }),
         diverging: crossing.diverging,
         ..Found::error(crossing.error)
     };
-    crossed.into_iter().map(found).collect()
+    (crossed.into_iter().map(found).collect(), asked_tier)
 }
 
-async fn read_here(shard: Rc<Shard>, asks: Vec<Ask>, mut budget: Budget, read_committed: bool) -> Vec<Crossing> {
+async fn read_here(
+    shard: Rc<Shard>,
+    asks: Vec<Ask>,
+    mut budget: Budget,
+    read_committed: bool,
+) -> (Vec<Crossing>, bool) {
     let mut all = Vec::with_capacity(asks.len());
+    let here = asks.iter().filter_map(|ask| match shard.route(ask.id) {
+        Route::Here(partition) => Some((partition, *ask)),
+        _ => None,
+    });
+    let reads = TierReads::begin(&shard, here, budget.left_bytes, read_committed).await;
     for ask in &asks {
         let found = match shard.route(ask.id) {
-            Route::Here(partition) => partition_read::read_one(&shard, &partition, ask, budget, read_committed).await,
+            Route::Here(partition) => {
+                partition_read::read_one(&shard, &partition, ask, budget, read_committed, &reads).await
+            }
             Route::NotReady { offline: true } => Found::error(ErrorCode::KafkaStorageError),
             Route::Unknown => Found::missing(ErrorCode::UnknownTopicOrPartition),
             Route::NotReady { offline: false } | Route::There { .. } | Route::Elsewhere { .. } => {
@@ -71,14 +92,15 @@ async fn read_here(shard: Rc<Shard>, asks: Vec<Ask>, mut budget: Budget, read_co
         budget.take(&found);
         all.push(cross(found));
     }
-    all
+    (all, reads.is_any())
 }
 
 fn cross(found: Found) -> Crossing {
     let share = |range: RecordsRange| {
         let source = match range.source {
             RangeSource::File(file) => CrossingSource::File(file.share()?),
-            RangeSource::Memory(bytes) => CrossingSource::Memory(bytes),
+            // Copied: what a core's memory counts does not leave it.
+            RangeSource::Memory(bytes) => CrossingSource::Memory(bytes.joined().into_owned()),
         };
         Ok((source, range.plan))
     };

@@ -11,12 +11,14 @@ use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use super::args::{self, ServeArgs};
+use super::hdfs_args;
 use super::serve_options::{Machine, ServeError, ServeOptions};
 use crate::control::broker_config::{BrokerConfig, Effect};
 use crate::control::id::{BrokerId, CoreIndex};
 use crate::ring::core::CoreOptions;
 use crate::server::boot::{self, ServerOptions};
 use crate::shard::options::{BrokerAddress, ListenMode, ShardOptions, TierOptions};
+use crate::tier::hdfs_options::TIER_THREAD;
 
 /// Runs `alluvium serve` until it ends.
 pub fn run(args: &ServeArgs) -> ExitCode {
@@ -44,6 +46,7 @@ fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     let filter = EnvFilter::try_new(&options.log_filter.value).unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false).with_ansi(false).init();
 
+    end_at_panic();
     let server = server_options(options)?;
     // Taken over before the server starts, so that a signal during the start stops it cleanly too.
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(ServeError::Signals)?;
@@ -61,6 +64,18 @@ fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     boot::serve(server, ready, wait_for_stop).map_err(ServeError::Server)
 }
 
+/// A panic ends the process, with its message: nothing may be served by what a core has left half-done. The thread that
+/// speaks to HDFS alone goes on: what panics there is the client of HDFS, and it ends one call, which is tried again.
+fn end_at_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        if std::thread::current().name() != Some(TIER_THREAD) {
+            std::process::abort();
+        }
+    }));
+}
+
 fn ready_line(server: &ServerOptions) -> String {
     let brokers: Vec<String> =
         server.shard.brokers.iter().map(|broker| format!("{}={}:{}", broker.id, broker.host, broker.port)).collect();
@@ -69,7 +84,11 @@ fn ready_line(server: &ServerOptions) -> String {
 
 fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
     let mut broker_config = BrokerConfig::default();
+    let mut hdfs = options.hdfs.clone();
     for (key, value) in &options.settings.value {
+        if hdfs_args::take_setting(&mut hdfs, key, value) {
+            continue;
+        }
         match broker_config.set(key, value).map_err(ServeError::Setting)? {
             Effect::Works => {}
             Effect::NoMeaning { why } => warn!(key, value, why, "this setting has no meaning here"),
@@ -127,7 +146,7 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
             url,
             is_required: options.tier_required.value,
             memory_bytes: usize::try_from(options.tier_memory_bytes.value).unwrap_or(usize::MAX),
-            hdfs: options.hdfs.clone(),
+            hdfs: hdfs.clone(),
             #[cfg(feature = "hdfs")]
             companion: None,
         }),

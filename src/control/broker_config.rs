@@ -215,6 +215,24 @@ impl BrokerConfig {
         self.count32("producer.id.expiration.ms")
     }
 
+    /// `remote.fetch.max.wait.ms`.
+    #[must_use]
+    pub fn remote_fetch_wait_ms_max(&self) -> u64 {
+        u64::try_from(self.integer("remote.fetch.max.wait.ms")).unwrap_or(u64::MAX)
+    }
+
+    /// `remote.list.offsets.request.timeout.ms`.
+    #[must_use]
+    pub fn remote_list_offsets_ms_max(&self) -> u64 {
+        u64::try_from(self.integer("remote.list.offsets.request.timeout.ms")).unwrap_or(u64::MAX)
+    }
+
+    /// `remote.log.index.file.cache.total.size.bytes`, of the machine.
+    #[must_use]
+    pub fn remote_index_cache_bytes(&self) -> u64 {
+        u64::try_from(self.integer("remote.log.index.file.cache.total.size.bytes")).unwrap_or(u64::MAX)
+    }
+
     /// `remote.log.manager.task.interval.ms`.
     #[must_use]
     pub fn remote_task_interval_ms(&self) -> u64 {

@@ -52,7 +52,7 @@ const NO_GROUP_CONFIGS: Option<&str> = Some("groups have no settings of their ow
 const LINGER: Option<&str> = Some("what comes in during one turn of a core is appended together, at once");
 const LOADING: Option<&str> = Some("coordinators read their partitions in slices of 1 MiB");
 const UNCOMPRESSED: Option<&str> = Some("records of coordinators are not compressed");
-const TIER_CACHES: Option<&str> = Some("indexes of the tier are read where they lie, and kept in the page cache");
+const TIER_CACHES: Option<&str> = Some("what was read of the tier is kept while there is room for it in --tier-memory");
 const TIER_METADATA: Option<&str> = Some("what is known of remote segments lies beside each partition, not in a topic");
 const JMX: Option<&str> = Some("metrics are not JMX's");
 
@@ -182,7 +182,7 @@ pub const BROKER_CONFIGS: &[BrokerConfigKey] = &[
     works("queued.max.requests", Int, Some("500"), POSITIVE, "The most requests that are read and not answered."),
     works("remote.fetch.max.wait.ms", Int, Some("500"), POSITIVE, "How long a fetch waits for the tier."),
     works("remote.list.offsets.request.timeout.ms", Long, Some("30000"), POSITIVE, "How long a lookup by time waits for the tier."),
-    idle("remote.log.index.file.cache.total.size.bytes", Long, Some("1073741824"), TIER_CACHES),
+    works("remote.log.index.file.cache.total.size.bytes", Long, Some("1073741824"), POSITIVE, "The most memory for indexes of segments in HDFS, within a quarter of --tier-memory; those of a folder are in the page cache."),
     idle("remote.log.index.file.cache.ttl.ms", Long, Some("900000"), TIER_CACHES),
     works("remote.log.manager.copy.max.bytes.per.second", Long, LONG_MAX, POSITIVE, "The most bytes a second that are copied to the tier."),
     idle("remote.log.manager.copy.quota.window.num", Int, Some("11"), Some("the rate is kept for each piece that is sent, without a window")),
@@ -208,10 +208,8 @@ pub const BROKER_CONFIGS: &[BrokerConfigKey] = &[
     idle("remote.log.reader.threads", Int, Some("10"), THREADS),
     idle("remote.log.storage.manager.class.path", String, None, Some("the tier's stores are built in; --tier names the one to use")),
     idle("remote.log.storage.manager.impl.prefix", String, Some("rsm.config."), Some("the tier's stores are built in; --tier names the one to use")),
-    idle("remote.log.storage.hdfs.keytab.path", String, None, Some("this is a flag here: see the HDFS section of `alluvium serve --help`")),
-    idle("remote.log.storage.hdfs.remote.read.bytes", Int, None, Some("what a fetch asks for is read, no more")),
+    idle("remote.log.storage.hdfs.remote.read.bytes", Int, None, Some("HDFS is read in pieces of up to 1 MiB")),
     idle("remote.log.storage.hdfs.remote.read.cache.bytes", Long, None, TIER_CACHES),
-    idle("remote.log.storage.hdfs.user", String, None, Some("this is a flag here: see the HDFS section of `alluvium serve --help`")),
     idle("replica.fetch.backoff.ms", Int, Some("1000"), ONE_REPLICA),
     idle("replica.fetch.max.bytes", Int, Some("1048576"), ONE_REPLICA),
     idle("replica.fetch.min.bytes", Int, Some("1"), ONE_REPLICA),

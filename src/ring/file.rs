@@ -8,6 +8,7 @@ use crate::ring::buffer::Buffer;
 use crate::ring::descriptor::Descriptor;
 use crate::ring::io::Io;
 use crate::ring::request::{Payload, Request};
+use crate::ring::residency::is_resident;
 use crate::ring::ring_mask::RingMask;
 use crate::ring::syscall;
 use crate::ring::uring::Ring;
@@ -65,6 +66,26 @@ impl UringFile {
             }
         }
         (Ok(filled), buffer)
+    }
+
+    /// See [`crate::ring::io::File::read_once`].
+    ///
+    /// Not O_DIRECT: what is read once was most often written a moment ago and is in the page cache, perhaps not yet on the
+    /// disk, and there it costs no read. Without read-ahead, or the next piece would seem to have been there before.
+    pub(in crate::ring) async fn read_once(&self, buffer: Buffer, position_bytes: u64) -> (io::Result<usize>, Buffer) {
+        let len_bytes = buffer.len();
+        if is_resident(&self.ring, self.descriptor.fd(), position_bytes, len_bytes as u64) {
+            return self.read_at(buffer, position_bytes).await;
+        }
+        // Where it is not understood, the page cache takes it in: nothing is wrong then.
+        let advise = async |advice| {
+            let request = Request::advise(&self.descriptor, position_bytes, len_bytes, advice);
+            let _ = self.ring.call(&self.io, request).await.count();
+        };
+        advise(libc::POSIX_FADV_RANDOM).await;
+        let read = self.read_at(buffer, position_bytes).await;
+        advise(libc::POSIX_FADV_DONTNEED).await;
+        read
     }
 
     /// See [`crate::ring::io::File::write_at`].
@@ -193,6 +214,47 @@ mod tests {
     use crate::ring::io::{OpenHow, read_file, replace_file};
     use std::future::Future;
     use std::task::{Context, Poll, Waker};
+
+    /// What was not in the page cache before a copy is not there after it, and what was stays. On the disk of the source
+    /// tree: a folder in memory forgets nothing.
+    #[test]
+    fn what_is_read_once_takes_nothing_of_the_page_cache() {
+        const FILE_BYTES: u64 = 2 << 20;
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = folder.path().join("x");
+        run_alone(RingMask::NONE, |io| async move {
+            let file = io.open(&path, OpenHow::CreateNew).await.unwrap();
+            file.write_at(Buffer::from_vec(vec![7; FILE_BYTES as usize]), 0).await.0.unwrap();
+            file.sync_data().await.unwrap();
+            let resident = || syscall::cached_pages(file_descriptor(&file), 0, FILE_BYTES);
+            let read_all = async || {
+                let mut at = 0;
+                while at < FILE_BYTES {
+                    let (read, piece) = file.read_once(io.buffer(256 << 10), at).await;
+                    assert!(read.unwrap() == 256 << 10 && piece.iter().all(|byte| *byte == 7));
+                    at += 256 << 10;
+                }
+            };
+            // Before Linux 6.5 nobody can tell.
+            let Ok(before) = resident() else { return };
+            read_all().await;
+            assert_eq!(resident().unwrap(), before, "it was written a moment ago");
+            syscall::drop_from_cache(file_descriptor(&file));
+            let cold = resident().unwrap();
+            if cold < before / 4 {
+                read_all().await;
+                assert!(resident().unwrap() <= before / 4, "{cold} pages before, {} after", resident().unwrap());
+            }
+        });
+    }
+
+    fn file_descriptor(file: &crate::ring::io::File) -> i32 {
+        match file {
+            crate::ring::io::File::Uring(file) => file.descriptor.fd(),
+            #[allow(unreachable_patterns)]
+            _ => unreachable!("the real ring"),
+        }
+    }
 
     #[test]
     fn files_are_written_read_cut_renamed_and_removed() {

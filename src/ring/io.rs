@@ -366,6 +366,15 @@ impl File {
         drive!(self, File, file => file.read_at(buffer, position_bytes).await)
     }
 
+    /// As [`File::read_at`], for what is read once: pages that were not in the page cache before do not stay there.
+    pub async fn read_once(&self, buffer: Buffer, position_bytes: u64) -> (io::Result<usize>, Buffer) {
+        match self {
+            Self::Uring(file) => file.read_once(buffer, position_bytes).await,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(file) => file.read_at(buffer, position_bytes).await,
+        }
+    }
+
     /// Writes the whole buffer at `position_bytes`, and hands it back. On return the bytes are in the page cache and
     /// visible to reads, not durable. Small writes are done before the first await returns, in the order of the calls.
     ///

@@ -23,6 +23,7 @@ mod residency;
 pub mod ring_mask;
 mod send;
 pub mod send_queue;
+pub mod shared_bytes;
 pub mod shared_file;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;

@@ -118,6 +118,13 @@ impl Request {
         Self::new(opcode::Ftruncate::new(types::Fd(file.fd()), len_bytes).build(), Lane::Disk).on(file)
     }
 
+    /// Says what will be, or will not be, wanted of a range of a file (posix_fadvise).
+    pub(in crate::ring) fn advise(file: &Rc<Descriptor>, position_bytes: u64, len_bytes: usize, advice: i32) -> Self {
+        let len = libc::off_t::try_from(len_bytes).unwrap_or(libc::off_t::MAX);
+        let entry = opcode::Fadvise::new(types::Fd(file.fd()), len, advice).offset(position_bytes).build();
+        Self::new(entry, Lane::Disk).on(file)
+    }
+
     /// Allocates blocks; the length stays.
     pub(in crate::ring) fn allocate(file: &Rc<Descriptor>, from_bytes: u64, len_bytes: u64) -> Self {
         let entry = opcode::Fallocate::new(types::Fd(file.fd()), len_bytes)

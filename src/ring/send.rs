@@ -67,7 +67,7 @@ impl Sender {
                 self.cork(true)?;
             }
             let step = match &queue.parts[0] {
-                Part::Bytes(_) => self.send_bytes(queue, budget),
+                Part::Bytes(_) | Part::Shared(_) => self.send_bytes(queue, budget),
                 Part::File { .. } => ready!(self.poll_send_file(queue, budget)),
             };
             match step {
@@ -113,7 +113,7 @@ impl Sender {
         let mut gathered = 0;
         let mut skip = usize::try_from(queue.sent_bytes).unwrap_or(usize::MAX);
         for part in &queue.parts {
-            let Part::Bytes(bytes) = part else { break };
+            let Some(bytes) = part.bytes() else { break };
             if slice_count == SLICES_MAX || gathered >= budget {
                 break;
             }
@@ -234,10 +234,7 @@ fn advance(queue: &mut SendQueue, count: usize) {
     queue.queued_bytes = queue.queued_bytes.checked_sub(count).expect("no more was sent than queued");
     queue.sent_bytes += count;
     while let Some(part) = queue.parts.front() {
-        let len_bytes = match part {
-            Part::Bytes(bytes) => bytes.len() as u64,
-            Part::File { len_bytes, .. } => *len_bytes,
-        };
+        let len_bytes = part.len_bytes();
         if queue.sent_bytes < len_bytes {
             return;
         }
@@ -262,6 +259,7 @@ mod tests {
     use super::*;
     use crate::ring::core::tests::{masks, run_alone};
     use crate::ring::io::{Listener, OpenHow, Stream};
+    use crate::ring::shared_bytes::SharedBytes;
     use std::future::poll_fn;
 
     /// Two ends of a connection on the loopback, both on this core.
@@ -304,7 +302,8 @@ mod tests {
                         [(0, 1), (1, 4095), (4096, 65536), (3, FILE_BYTES - 5), (777, 2 << 20)]
                     {
                         queue.push(Part::Bytes(vec![9; 10]));
-                        queue.push(Part::Bytes(vec![8; 3]));
+                        let shared = Rc::new(vec![8; 9]);
+                        queue.push(Part::Shared(SharedBytes::new(shared, 2..5)));
                         queue.push(Part::File { file: file.clone(), position_bytes, len_bytes });
                         want.extend([9; 10]);
                         want.extend([8; 3]);

@@ -62,6 +62,9 @@ struct Connection {
     /// When the frame that is being read began; it has a deadline.
     frame_began_at: Option<Nanos>,
     frame_timer: Option<WakeAt>,
+    /// What is still to be sent of replies that hold memory of the tier, and since when it is that much.
+    reply_left: (u64, Nanos),
+    reply_timer: Option<(Nanos, WakeAt)>,
     look_idle_at: Nanos,
     idle_timer: Option<WakeAt>,
 }
@@ -89,6 +92,8 @@ impl Connection {
             ending: None,
             frame_began_at: None,
             frame_timer: None,
+            reply_left: (0, Nanos::default()),
+            reply_timer: None,
             look_idle_at: Nanos::default(),
             idle_timer: None,
         }
@@ -120,6 +125,24 @@ impl Connection {
             }
         }
         let now = io.now();
+        if !self.send_queue.holds_shared() {
+            self.reply_timer = None;
+        } else {
+            let left_bytes = self.send_queue.queued_bytes();
+            if self.reply_timer.is_none() || left_bytes != self.reply_left.0 {
+                self.reply_left = (left_bytes, now);
+            }
+            let deadline = self.reply_left.1.plus_ms(REPLY_MS_MAX);
+            if now >= deadline {
+                return Poll::Ready(Ended::Broken(format!(
+                    "a reply that holds memory of the tier was not taken for {REPLY_MS_MAX} ms"
+                )));
+            }
+            // As with the idle timer: set anew only when it fires.
+            if self.reply_timer.as_ref().is_none_or(|(at, _)| now >= *at) {
+                self.reply_timer = Some((deadline, io.wake_at(deadline)));
+            }
+        }
         if now < self.look_idle_at {
             return Poll::Pending;
         }
@@ -262,5 +285,7 @@ const REQUESTS_UNDER_WAY_MAX: usize = 64;
 const REQUESTS_A_TURN_MAX: usize = 16;
 /// Bytes of replies in memory that a slow reader may leave behind before its requests wait (file ranges are not in memory).
 const REPLY_BYTES_MAX: u64 = 1024 * 1024;
+/// A reply that holds memory of the tier must go on by then: others wait for it.
+const REPLY_MS_MAX: u64 = 30_000;
 /// A frame that holds memory of the core must be whole by then.
 const FRAME_MS_MAX: u64 = 30_000;

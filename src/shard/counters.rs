@@ -39,6 +39,24 @@ pub struct Counters {
     pub segments_copied: Counter,
     /// Segments deleted from the tier, with copies that came to nothing.
     pub remote_segments_deleted: Counter,
-    /// Ranges found in the tier for fetches.
-    pub remote_reads: Counter,
+    /// Copies to the tier that were begun.
+    pub remote_copy_requests: Counter,
+    /// Bytes of those that were finished.
+    pub remote_copy_bytes: Counter,
+    /// Those that failed.
+    pub remote_copy_errors: Counter,
+    /// Deletions of segments of the tier that were begun.
+    pub remote_delete_requests: Counter,
+    /// Those that failed.
+    pub remote_delete_errors: Counter,
+    /// Partitions of fetches that were looked for in the tier.
+    pub remote_fetch_requests: Counter,
+    /// Bytes of records found there.
+    pub remote_fetch_bytes: Counter,
+    /// Those that failed.
+    pub remote_fetch_errors: Counter,
+    /// Fetches whose records the tier did not have ready in time.
+    pub remote_fetches_expired: Counter,
+    /// Lookups by time that the tier did not answer in time.
+    pub remote_list_offsets_expired: Counter,
 }

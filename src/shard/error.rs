@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use crate::control::catalog_file::CatalogFileError;
 use crate::log::error::{AppendError, ReadError};
@@ -93,14 +94,14 @@ pub enum ReadFailure {
 }
 
 /// A read of the tier that found nothing out.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum RemoteReadError {
     /// The server has no tier now: it was started without `--tier`.
     #[error("the records are in a tier, and the server was started without --tier")]
     NoTier,
     /// The store did not do it.
     #[error("the tier could not be read: {0}")]
-    Store(#[from] StoreError),
+    Store(Rc<StoreError>),
     /// A segment's file is not what it should be.
     #[error("{path}: {source}; `alluvium tier verify` tells more")]
     Segment {
@@ -109,6 +110,12 @@ pub enum RemoteReadError {
         /// What is wrong.
         source: SegmentFileError,
     },
+}
+
+impl From<StoreError> for RemoteReadError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Rc::new(error))
+    }
 }
 
 /// Why a core does not start.

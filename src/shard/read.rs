@@ -15,6 +15,7 @@ use crate::shard::core::Shard;
 use crate::shard::error::ReadFailure;
 use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
+use crate::shard::remote_bytes::RemoteBytes;
 use crate::shard::{remote_aborted, remote_read};
 
 /// What a range is sent from.
@@ -22,7 +23,7 @@ pub enum RangeSource {
     /// The segment's file; it stays readable although the segment may be deleted.
     File(File),
     /// Read from a tier that is not of this machine: exactly the range.
-    Memory(Vec<u8>),
+    Memory(RemoteBytes),
 }
 
 /// A range of records, ready to be sent.
@@ -46,7 +47,7 @@ impl RecordsRange {
                 buffer.truncate(read?);
                 Ok(buffer)
             }
-            RangeSource::Memory(bytes) => Ok(Buffer::from_vec(bytes)),
+            RangeSource::Memory(bytes) => Ok(Buffer::from_vec(bytes.joined().into_owned())),
         }
     }
 }

@@ -5,12 +5,15 @@ use std::rc::Rc;
 use crate::log::error::ReadError;
 use crate::log::lookup::{Lookup, LookupStep, SegmentCopy};
 use crate::log::offset_index::INDEX_ENTRY_BYTES;
-use crate::log::plan::{ReadBound, ReadPlan, SegmentId};
+use crate::log::plan::{ReadBound, ReadHint, ReadPlan, SegmentId};
+use crate::record::batch::{HEADER_BYTES, parse_header};
 use crate::record::offset::Offset;
 use crate::shard::core::Shard;
 use crate::shard::error::{ReadFailure, RemoteReadError};
 use crate::shard::partition::Partition;
+use crate::shard::piece_source::{PieceSource, Region};
 use crate::shard::read::{RangeSource, RecordsRange};
+use crate::shard::remote_bytes::RemoteBytes;
 use crate::shard::tier::RemoteFile;
 use crate::tier::remote_segments::RemoteSpan;
 use crate::tier::segment_file::Section;
@@ -30,31 +33,18 @@ pub async fn locate(
 ) -> Result<Option<RecordsRange>, ReadFailure> {
     let mut from = from;
     // What is not of this machine is held in memory until it is sent.
-    let bytes_max = if shard.tier().is_some_and(|tier| tier.store().is_local()) {
-        bytes_max
-    } else {
-        bytes_max.min(REMOTE_BYTES_MAX)
-    };
+    let bytes_max = if is_elsewhere(shard) { bytes_max.min(REMOTE_BYTES_MAX) } else { bytes_max };
     loop {
         let Some(span) = find(partition, from) else { return Err(out_of_range(partition)) };
-        let file = open(shard, partition, &span).await?;
-        match look_up(shard, partition, &span, &file, from, bytes_max, whole_first_batch).await? {
-            Found::Range(plan) => {
-                shard.counters().remote_reads.add(1);
-                let source = match file.file.local() {
-                    Some(local) => RangeSource::File(local.clone()),
-                    None => {
-                        let len_bytes = plan.len_bytes as usize;
-                        let bytes = read_section(shard, &file, Section::Log, plan.position_bytes, len_bytes).await?;
-                        RangeSource::Memory(bytes.to_vec())
-                    }
-                };
-                let position_bytes = plan.position_bytes + file.header.position_bytes(Section::Log);
-                return Ok(Some(RecordsRange { source, plan: ReadPlan { position_bytes, ..plan } }));
-            }
-            Found::DoesNotFit => return Ok(None),
+        let wanted = Wanted { from, bytes_max, whole_first_batch };
+        match locate_in(shard, partition, &span, &wanted).await {
+            Ok(Found::Range(range)) => return Ok(Some(range)),
+            Ok(Found::DoesNotFit) => return Ok(None),
             // Its last offsets have no records: the next segment has those that follow.
-            Found::Behind => from = span.end_offset().plus(1),
+            Ok(Found::Behind) => from = span.end_offset().plus(1),
+            // It has expired meanwhile, and it is not for the store to say so.
+            Err(_) if find(partition, from) != Some(span) => {}
+            Err(error) => return Err(error),
         }
         let local_log_start = partition.log().borrow().offsets().local_log_start;
         if from >= local_log_start {
@@ -65,13 +55,125 @@ pub async fn locate(
     }
 }
 
+/// True where the tier's files are not files of this machine.
+pub fn is_elsewhere(shard: &Shard) -> bool {
+    shard.tier().is_some_and(|tier| !tier.store().is_local())
+}
+
+struct Wanted {
+    from: Offset,
+    bytes_max: u32,
+    whole_first_batch: bool,
+}
+
 enum Found {
-    Range(ReadPlan),
+    Range(RecordsRange),
     DoesNotFit,
     Behind,
 }
 
-pub(in crate::shard) fn find(partition: &Partition, offset: Offset) -> Option<RemoteSpan> {
+async fn locate_in(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    span: &RemoteSpan,
+    wanted: &Wanted,
+) -> Result<Found, ReadFailure> {
+    let file = open(shard, partition, span).await?;
+    let known = partition.remote().and_then(|remote| remote.hint(span.id(), wanted.from));
+    let mut plan = match look_up(shard, span, &file, wanted, known).await? {
+        LookedUp::Range(plan) => plan,
+        LookedUp::DoesNotFit => return Ok(Found::DoesNotFit),
+        LookedUp::Behind => return Ok(Found::Behind),
+    };
+    let source = match file.file.local() {
+        Some(local) => RangeSource::File(local.clone()),
+        None => {
+            let mut bytes =
+                read_section(shard, &file, Section::Log, plan.position_bytes, plan.len_bytes as usize).await?;
+            cut_between_batches(&mut plan, &mut bytes, span)?;
+            if known.is_some() {
+                read_ahead(shard, partition, span, &file, plan.position_bytes + u64::from(plan.len_bytes));
+            }
+            RangeSource::Memory(bytes)
+        }
+    };
+    if let Some(hint) = plan.next_hint {
+        note_hint(partition, span, hint);
+    }
+    plan.position_bytes += file.header.position_bytes(Section::Log);
+    Ok(Found::Range(RecordsRange { source, plan }))
+}
+
+/// Cuts a range where its last whole batch ends, so that a sequential reader goes on at a known place.
+fn cut_between_batches(plan: &mut ReadPlan, bytes: &mut RemoteBytes, span: &RemoteSpan) -> Result<(), ReadFailure> {
+    let mut end_bytes = 0;
+    let mut next = plan.start_offset;
+    while end_bytes < bytes.len() {
+        let mut head = [0; HEADER_BYTES];
+        let head_bytes = bytes.copy_from(end_bytes, &mut head);
+        let Ok(header) = parse_header(&head[..head_bytes]) else { break };
+        let len_bytes = usize::try_from(header.len_bytes).unwrap_or(usize::MAX);
+        if len_bytes > bytes.len() - end_bytes {
+            break;
+        }
+        end_bytes += len_bytes;
+        next = header.last_offset().plus(1);
+    }
+    if end_bytes == 0 {
+        let position_bytes = plan.position_bytes;
+        return Err(ReadError::Damaged { segment: span.start_offset(), position_bytes }.into());
+    }
+    if end_bytes < bytes.len() {
+        bytes.truncate(end_bytes);
+        let position_bytes = plan.position_bytes + end_bytes as u64;
+        plan.next_hint = Some(ReadHint { offset: next, segment: plan.segment, position_bytes });
+    }
+    plan.len_bytes = u32::try_from(end_bytes).unwrap_or(u32::MAX);
+    Ok(())
+}
+
+/// Remembers where the reader of a range goes on: in this segment, or in the one after it.
+fn note_hint(partition: &Partition, span: &RemoteSpan, hint: ReadHint) {
+    let Some(remote) = partition.remote() else { return };
+    if hint.segment.base_offset() == span.start_offset() {
+        remote.note_hint(span.id(), hint);
+    } else if let Some(next) = find(partition, hint.offset).filter(|next| next.start_offset() == hint.offset) {
+        remote.note_hint(next.id(), hint);
+    }
+}
+
+/// Has the store's next pieces read for a reader that comes in order; also of the next segment, where this one ends soon.
+fn read_ahead(shard: &Rc<Shard>, partition: &Rc<Partition>, span: &RemoteSpan, file: &RemoteFile, position_bytes: u64) {
+    let Some(tier) = shard.tier() else { return };
+    let begin_bytes = file.header.position_bytes(Section::Log);
+    let is_near_end = tier.cache().read_ahead(shard.io(), &log_source(file), begin_bytes + position_bytes);
+    let next_offset = span.end_offset().plus(1);
+    let Some(next) = find(partition, next_offset).filter(|_| is_near_end) else { return };
+    if next.start_offset() != next_offset || next_offset >= partition.log().borrow().offsets().local_log_start {
+        return;
+    }
+    let (shard, partition, tier) = (shard.clone(), partition.clone(), tier.clone());
+    shard.clone().io().spawn(async move {
+        // Who comes there is told what is wrong.
+        if let Ok(file) = open(&shard, &partition, &next).await {
+            let source = log_source(&file);
+            tier.cache().read_ahead(shard.io(), &source, source.begin_bytes);
+        }
+    });
+}
+
+fn log_source(file: &RemoteFile) -> PieceSource {
+    PieceSource {
+        segment: file.segment,
+        file: file.file.clone(),
+        begin_bytes: file.header.position_bytes(Section::Log),
+        end_bytes: file.header.len_bytes(),
+        region: Region::Log,
+    }
+}
+
+/// The segment of the tier that has an offset.
+pub fn find(partition: &Partition, offset: Offset) -> Option<RemoteSpan> {
     partition.remote()?.segments().find(offset).copied()
 }
 
@@ -108,49 +210,58 @@ pub(in crate::shard) async fn read_section(
     section: Section,
     position_bytes: u64,
     len_bytes: usize,
-) -> Result<crate::ring::buffer::Buffer, RemoteReadError> {
+) -> Result<RemoteBytes, RemoteReadError> {
+    let tier = shard.tier().ok_or(RemoteReadError::NoTier)?;
     let left_bytes = file.header.section_bytes(section).saturating_sub(position_bytes);
     let len_bytes = usize::try_from(left_bytes).unwrap_or(usize::MAX).min(len_bytes);
     let at = file.header.position_bytes(section) + position_bytes;
-    Ok(file.file.read(shard.io().buffer(len_bytes), at).await?)
+    if file.file.local().is_some() {
+        return Ok(RemoteBytes::of(file.file.read(shard.io().buffer(len_bytes), at).await?));
+    }
+    let source = match section {
+        Section::Log => log_source(file),
+        // From the file's beginning: as the header was read.
+        _ => PieceSource { begin_bytes: 0, region: Region::Indexes, ..log_source(file) },
+    };
+    let read = tier.cache().read(shard.io(), &source, at, len_bytes).await;
+    read.map_err(|error| {
+        // It may have to be opened anew.
+        tier.forget(file.segment);
+        RemoteReadError::Store(error)
+    })
+}
+
+enum LookedUp {
+    Range(ReadPlan),
+    DoesNotFit,
+    Behind,
 }
 
 async fn look_up(
     shard: &Rc<Shard>,
-    partition: &Partition,
     span: &RemoteSpan,
     file: &RemoteFile,
-    from: Offset,
-    bytes_max: u32,
-    whole_first_batch: bool,
-) -> Result<Found, ReadFailure> {
-    let remote = partition.remote();
-    let known = remote.as_ref().and_then(|remote| remote.hint(span.id(), from));
+    wanted: &Wanted,
+    known: Option<u64>,
+) -> Result<LookedUp, ReadFailure> {
     let copy = copy_of(span, file);
-    let mut lookup = Lookup::in_copy(from, bytes_max, whole_first_batch, &copy, known);
+    let mut lookup = Lookup::in_copy(wanted.from, wanted.bytes_max, wanted.whole_first_batch, &copy, known);
     let mut walked_to_end = false;
     loop {
         let (section, position_bytes, len_bytes) = match lookup.step() {
-            LookupStep::Empty if walked_to_end => return Ok(Found::Behind),
-            LookupStep::Empty => return Ok(Found::DoesNotFit),
-            LookupStep::Done(plan) => {
-                if let (Some(remote), Some(hint)) = (remote, plan.next_hint)
-                    && hint.segment == copy.segment
-                {
-                    remote.note_hint(span.id(), hint);
-                }
-                return Ok(Found::Range(plan));
-            }
+            LookupStep::Empty if walked_to_end => return Ok(LookedUp::Behind),
+            LookupStep::Empty => return Ok(LookedUp::DoesNotFit),
+            LookupStep::Done(plan) => return Ok(LookedUp::Range(plan)),
             LookupStep::NeedIndex { position_bytes, len_bytes, .. } => {
                 (Section::OffsetIndex, position_bytes, len_bytes)
             }
             LookupStep::NeedLog { position_bytes, len_bytes, .. } => (Section::Log, position_bytes, len_bytes),
         };
         let bytes = read_section(shard, file, section, position_bytes, len_bytes as usize).await?;
-        lookup.feed(&bytes)?;
+        lookup.feed(&bytes.joined())?;
         walked_to_end = lookup.scan_position() == Some(copy.log_bytes);
     }
 }
 
 /// Held for each partition of a fetch at most, but for a first batch that is longer.
-const REMOTE_BYTES_MAX: u32 = 1024 * 1024;
+pub const REMOTE_BYTES_MAX: u32 = 1024 * 1024;

@@ -53,7 +53,8 @@ async fn search_segment(
     let mut position_bytes = position_of(shard, span, file, start).await?;
     let log_bytes = file.header.section_bytes(Section::Log);
     while position_bytes < log_bytes {
-        let bytes = read_section(shard, file, Section::Log, position_bytes, SCAN_BYTES).await?;
+        let read = read_section(shard, file, Section::Log, position_bytes, SCAN_BYTES).await?;
+        let bytes = read.joined();
         let began_at = position_bytes;
         loop {
             let rest =
@@ -91,7 +92,7 @@ async fn floor_entry(
         let at = first * TIME_INDEX_ENTRY_BYTES as u64;
         let bytes =
             read_section(shard, file, Section::TimeIndex, at, entries_count as usize * TIME_INDEX_ENTRY_BYTES).await?;
-        let entries: Vec<TimeIndexEntry> = TimeIndexEntry::decode_all(&bytes).collect();
+        let entries: Vec<TimeIndexEntry> = TimeIndexEntry::decode_all(&bytes.joined()).collect();
         if entries.is_empty() {
             break;
         }
@@ -123,7 +124,7 @@ async fn position_of(
         }
         let LookupStep::NeedIndex { position_bytes, len_bytes, .. } = lookup.step() else { return Ok(0) };
         let bytes = read_section(shard, file, Section::OffsetIndex, position_bytes, len_bytes as usize).await?;
-        lookup.feed(&bytes)?;
+        lookup.feed(&bytes.joined())?;
     }
 }
 
@@ -143,7 +144,8 @@ async fn search_batch(
     while search.found().is_none() && position_bytes < end {
         let left_bytes = usize::try_from(end - position_bytes).unwrap_or(usize::MAX);
         let piece_bytes = if search.takes_pieces() { left_bytes.min(PIECE_BYTES) } else { left_bytes };
-        let bytes = read_section(shard, file, Section::Log, position_bytes, piece_bytes).await?;
+        let read = read_section(shard, file, Section::Log, position_bytes, piece_bytes).await?;
+        let bytes = read.joined();
         if bytes.len() < piece_bytes {
             return Err(damaged.into());
         }

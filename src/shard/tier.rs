@@ -1,6 +1,7 @@
 //! One core's way to the tier: its store, its mover, and the remote files that it has open.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
@@ -14,13 +15,19 @@ use crate::ring::io::Io;
 use crate::ring::task::WaitList;
 use crate::shard::error::RemoteReadError;
 use crate::shard::options::{ShardOptions, TierOptions};
-use crate::tier::error::{SegmentFileError, StoreError};
+use crate::shard::piece_source::{PieceSource, Region};
+use crate::shard::remote_bytes::RemoteBytes;
+use crate::shard::remote_cache::RemoteCache;
+use crate::shard::tier_memory::{TierMemory, TierReservation};
+use crate::tier::error::SegmentFileError;
 #[cfg(feature = "hdfs")]
 use crate::tier::hdfs_store::HdfsStore;
 use crate::tier::metadata::RemoteSegmentId;
 use crate::tier::mover::{Mover, MoverLimits};
 use crate::tier::remote_segments::RemoteSpan;
 use crate::tier::segment_file::{HEADER_BYTES, Section, SegmentFileHeader};
+#[cfg(any(test, feature = "sim"))]
+use crate::tier::sim_store::SimStore;
 use crate::tier::store::{Store, StoredFile, segment_path};
 use crate::tier::tier_url::TierUrl;
 
@@ -34,12 +41,25 @@ pub struct Tier {
     news: Cell<bool>,
     waiting: WaitList,
     ended: WaitList,
-    files: RefCell<LruCache<(PartitionId, RemoteSegmentId), RemoteFile, RandomState>>,
+    files: RefCell<LruCache<RemoteSegmentId, RemoteFile, RandomState>>,
+    /// Files on their way: who comes later waits for the same opening.
+    opening: RefCell<HashMap<RemoteSegmentId, Rc<Opening>, RandomState>>,
+    cache: Rc<RemoteCache>,
+    /// What one copy holds of the memory.
+    copy_bytes: usize,
+}
+
+#[derive(Default)]
+struct Opening {
+    waiters: WaitList,
+    outcome: RefCell<Option<Result<RemoteFile, RemoteReadError>>>,
 }
 
 /// An open remote segment.
 #[derive(Clone)]
 pub struct RemoteFile {
+    /// Whose it is.
+    pub segment: RemoteSegmentId,
     /// Its file.
     pub file: StoredFile,
     /// Where its sections are.
@@ -52,21 +72,30 @@ impl Tier {
         let tier = options.tier.as_ref()?;
         let seeds = || RandomState::with_seeds(io.random_u64(), io.random_u64(), io.random_u64(), io.random_u64());
         let config = &options.broker_config;
+        // Reads have the other half at least.
+        let copies_bytes = tier.memory_bytes / 2;
         let limits = MoverLimits {
-            at_once_max: (tier.memory_bytes / MEMORY_A_COPY).clamp(1, COPIES_AT_ONCE_MAX),
+            at_once_max: (copies_bytes / MEMORY_A_COPY).clamp(1, COPIES_AT_ONCE_MAX),
             backoff_ms: config.remote_retry_backoff_ms(),
             backoff_ms_max: config.remote_retry_backoff_ms_max(),
             jitter_permille: config.remote_retry_jitter_permille(),
             bytes_per_second: config.remote_copy_bytes_per_second() / u64::from(options.core_count.max(1)),
         };
+        let store = store_of(io, tier)?;
+        let memory = TierMemory::new(tier.memory_bytes);
+        let index_bytes_max = config.remote_index_cache_bytes() / u64::from(options.core_count.max(1));
+        let open_files_max = if store.is_local() { OPEN_FILES_MAX } else { OPEN_READERS_MAX };
         Some(Self {
-            store: store_of(io, tier)?,
+            store,
             mover: RefCell::new(Mover::new(limits, seeds())),
             is_claimed: Cell::new(false),
             news: Cell::new(true),
             waiting: WaitList::default(),
             ended: WaitList::default(),
-            files: RefCell::new(LruCache::with_hasher(OPEN_FILES_MAX, seeds())),
+            files: RefCell::new(LruCache::with_hasher(open_files_max, seeds())),
+            opening: RefCell::new(HashMap::with_hasher(seeds())),
+            cache: RemoteCache::new(memory, index_bytes_max, seeds),
+            copy_bytes: MEMORY_A_COPY.min(copies_bytes),
         })
     }
 
@@ -121,43 +150,86 @@ impl Tier {
         .await;
     }
 
-    /// The file of a segment, opened where it is not.
+    /// What was read of the store.
+    pub fn cache(&self) -> &Rc<RemoteCache> {
+        &self.cache
+    }
+
+    /// Memory for one copy, when its turn has come.
+    pub(in crate::shard) async fn reserve_copy(&self, io: &Io) -> TierReservation {
+        self.cache.reserve(io, self.copy_bytes).await
+    }
+
+    /// The file of a segment, opened where it is not; by one for all who want it, to its end although they go away.
     ///
     /// # Errors
     /// It is not there, does not answer, or is not what the metadata says.
     pub(in crate::shard) async fn open(
-        &self,
+        self: &Rc<Self>,
         io: &Io,
         topic: &str,
         id: PartitionId,
         span: &RemoteSpan,
     ) -> Result<RemoteFile, RemoteReadError> {
-        if let Some(file) = self.files.borrow_mut().get(&(id, span.id())) {
+        if let Some(file) = self.files.borrow_mut().get(&span.id()) {
             return Ok(file.clone());
         }
-        let path = segment_path(topic, id, span.id());
-        let opened = self.open_anew(io, &path, span).await.map_err(|source| match source {
-            OpenError::Store(source) => RemoteReadError::Store(source),
-            OpenError::File(source) => RemoteReadError::Segment { path, source },
-        })?;
-        self.files.borrow_mut().put((id, span.id()), opened.clone());
-        Ok(opened)
+        let known = self.opening.borrow().get(&span.id()).cloned();
+        let opening = known.unwrap_or_else(|| {
+            let opening: Rc<Opening> = Rc::default();
+            self.opening.borrow_mut().insert(span.id(), opening.clone());
+            let (this, told, io_of_task) = (self.clone(), opening.clone(), io.clone());
+            let (path, span) = (segment_path(topic, id, span.id()), *span);
+            io.spawn(async move {
+                let opened = this.open_anew(&io_of_task, path, &span).await;
+                this.opening.borrow_mut().remove(&span.id());
+                if let Ok(file) = &opened {
+                    this.files.borrow_mut().put(span.id(), file.clone());
+                }
+                *told.outcome.borrow_mut() = Some(opened);
+                io_of_task.wake_all(&told.waiters);
+            });
+            opening
+        });
+        poll_fn(|_| {
+            if let Some(outcome) = &*opening.outcome.borrow() {
+                return Poll::Ready(outcome.clone());
+            }
+            opening.waiters.wait(io.current_task());
+            Poll::Pending
+        })
+        .await
     }
 
-    async fn open_anew(&self, io: &Io, path: &str, span: &RemoteSpan) -> Result<RemoteFile, OpenError> {
-        let file = self.store.open(path).await?;
-        let head = file.read(io.buffer(HEADER_BYTES), 0).await?;
-        let header = SegmentFileHeader::parse(&head, file.len_bytes())?;
+    async fn open_anew(&self, io: &Io, path: String, span: &RemoteSpan) -> Result<RemoteFile, RemoteReadError> {
+        let file = self.store.open(&path).await?;
+        let head = match file.local() {
+            Some(_) => RemoteBytes::of(file.read(io.buffer(HEADER_BYTES), 0).await?),
+            None => {
+                // The indexes lie behind it, and will be wanted next.
+                let source = PieceSource {
+                    segment: span.id(),
+                    begin_bytes: 0,
+                    end_bytes: file.len_bytes(),
+                    file: file.clone(),
+                    region: Region::Indexes,
+                };
+                self.cache.read(io, &source, 0, HEADER_BYTES).await.map_err(RemoteReadError::Store)?
+            }
+        };
+        let wrong = |source| RemoteReadError::Segment { path: path.clone(), source };
+        let header = SegmentFileHeader::parse(&head.joined(), file.len_bytes()).map_err(wrong)?;
         let needed_bytes = header.position_bytes(Section::Log) + u64::from(span.segment_bytes());
         if header.len_bytes() != needed_bytes {
-            return Err(SegmentFileError::Short { len_bytes: header.len_bytes(), needed_bytes }.into());
+            return Err(wrong(SegmentFileError::Short { len_bytes: header.len_bytes(), needed_bytes }));
         }
-        Ok(RemoteFile { file, header })
+        Ok(RemoteFile { segment: span.id(), file, header })
     }
 
-    /// Closes the file of a segment that goes.
-    pub(in crate::shard) fn forget(&self, id: PartitionId, segment: RemoteSegmentId) {
-        self.files.borrow_mut().pop(&(id, segment));
+    /// Closes the file of a segment that goes, or that could not be read.
+    pub(in crate::shard) fn forget(&self, segment: RemoteSegmentId) {
+        self.files.borrow_mut().pop(&segment);
+        self.cache.forget(segment);
     }
 }
 
@@ -165,6 +237,8 @@ impl Tier {
 pub fn store_of(io: &Io, tier: &TierOptions) -> Option<Store> {
     match &tier.url {
         TierUrl::Directory(base) => Some(Store::directory(io, base)),
+        #[cfg(any(test, feature = "sim"))]
+        TierUrl::Simulated { base, faults } => Some(Store::Sim(SimStore::new(io, base, *faults))),
         #[cfg(feature = "hdfs")]
         TierUrl::Hdfs { cluster, base } => {
             let companion = tier.companion.clone()?;
@@ -176,14 +250,6 @@ pub fn store_of(io: &Io, tier: &TierOptions) -> Option<Store> {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-enum OpenError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    File(#[from] SegmentFileError),
-}
-
 /// Shares the tier of a core.
 pub(in crate::shard) type SharedTier = Option<Rc<Tier>>;
 
@@ -191,3 +257,5 @@ pub(in crate::shard) type SharedTier = Option<Rc<Tier>>;
 const MEMORY_A_COPY: usize = 16 << 20;
 const COPIES_AT_ONCE_MAX: usize = 4;
 const OPEN_FILES_MAX: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");
+/// Readers of a store that is elsewhere: a few hundred bytes each, and no descriptor.
+const OPEN_READERS_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");

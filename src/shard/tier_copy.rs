@@ -53,14 +53,21 @@ pub(in crate::shard) async fn copy(
     remote: &Rc<RemotePartition>,
     candidate: &Candidate,
 ) -> Result<(), WorkError> {
-    match copy_with(shard, partition, remote, candidate, None).await {
+    shard.counters().remote_copy_requests.add(1);
+    let copied = match copy_with(shard, partition, remote, candidate, None).await {
         Err(WorkError::WrongIndex { indexes, .. }) => {
             let (topic, index) = (partition.topic(), partition.id().partition);
             warn!(topic, partition = index, segment = %candidate.segment, "an index of the segment is wrong: it is copied with one made anew; the next start that looks at it mends the local one");
             copy_with(shard, partition, remote, candidate, Some(indexes)).await
         }
         done => done,
+    };
+    match &copied {
+        Ok(()) => shard.counters().remote_copy_bytes.add(candidate.log_bytes),
+        Err(WorkError::GivenUp) => {}
+        Err(_) => shard.counters().remote_copy_errors.add(1),
     }
+    copied
 }
 
 /// Copies one segment, with `indexes` in the place of its own where they are given.
@@ -75,6 +82,7 @@ async fn copy_with(
     let io = shard.io();
     let (topic, id) = (partition.topic(), partition.id());
     let began_at = io.now();
+    let _memory = tier.reserve_copy(io).await;
     let epochs = epochs_within(partition.log().borrow().epochs(), candidate);
     let mut sections = Sections::open(shard, partition, candidate, &epochs, indexes).await?;
     let header = SegmentFileHeader::of(sections.len_bytes())?;
@@ -292,7 +300,7 @@ impl Sending<'_> {
         let mut position_bytes = 0;
         while position_bytes < *len_bytes {
             let piece_bytes = usize::try_from(len_bytes - position_bytes).unwrap_or(usize::MAX).min(PIECE_BYTES);
-            let (read, mut piece) = file.read_at(self.shard.io().buffer(piece_bytes), position_bytes).await;
+            let (read, mut piece) = file.read_once(self.shard.io().buffer(piece_bytes), position_bytes).await;
             if read? < piece_bytes {
                 return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
             }

@@ -34,10 +34,12 @@ pub(in crate::shard) async fn remove_segment(
 ) -> Result<(), WorkError> {
     check_goes_on(shard, partition)?;
     let Some(tier) = shard.tier() else { return Err(WorkError::GivenUp) };
+    shard.counters().remote_delete_requests.add(1);
     remote.record(shard.io(), SegmentEvent::Delete { id, state: SegmentState::DeleteStarted }).await?;
-    tier.forget(partition.id(), id);
+    tier.forget(id);
     for path in [temporary_path(id), segment_path(partition.topic(), partition.id(), id)] {
-        tier.store().remove(&path, false).await?;
+        let removed = tier.store().remove(&path, false).await;
+        removed.inspect_err(|_| shard.counters().remote_delete_errors.add(1))?;
     }
     check_goes_on(shard, partition)?;
     remote.record(shard.io(), SegmentEvent::Delete { id, state: SegmentState::DeleteFinished }).await?;
@@ -153,7 +155,7 @@ async fn remove_remote(shard: &Rc<Shard>, folder: &Path) -> Result<(), WorkError
     let tier = shard.tier().filter(|tier| tier.is_claimed()).ok_or(WorkError::NoTier)?;
     let MetadataHeader { id, topic, .. } = loaded.file.header().clone();
     for segment in loaded.segments.live() {
-        tier.forget(id, segment);
+        tier.forget(segment);
         tier.store().remove(&temporary_path(segment), false).await?;
         tier.store().remove(&segment_path(&topic, id, segment), false).await?;
         shard.io().yield_now().await;

@@ -13,7 +13,9 @@ use crate::shard::directories::is_no_space;
 use crate::shard::partition::Partition;
 use crate::shard::remote_partition::{RecordError, RemotePartition};
 use crate::shard::retention;
+use crate::shard::tier_backlog::BacklogReport;
 use crate::shard::tier_copy::{self, Candidate};
+use crate::shard::tier_figures::TierFigures;
 use crate::shard::tier_removal;
 use crate::tier::error::{BatchDamage, MetadataError, OwnerError, SegmentFileError, StoreError};
 use crate::tier::index_check::MadeIndexes;
@@ -83,12 +85,23 @@ pub async fn keep(shard: Rc<Shard>) {
     let interval_ms = shard.options().broker_config.remote_task_interval_ms();
     let mut is_pass = true;
     let mut next_pass = io.now();
+    let mut next_figures = io.now().plus_ms(FIGURES_MS);
+    let mut figures = TierFigures::default();
+    let mut backlog = BacklogReport::default();
     while !shard.is_stopping() {
         if io.now() >= next_pass {
             is_pass = true;
             next_pass = io.now().plus_ms(interval_ms);
+            backlog.look(&shard, &tier).await;
         }
-        let mut wake_at = next_pass;
+        if io.now() >= next_figures {
+            next_figures = io.now().plus_ms(FIGURES_MS);
+            let before = std::mem::replace(&mut figures, TierFigures::of(&shard));
+            if figures != before {
+                figures.log(shard.core_index());
+            }
+        }
+        let mut wake_at = next_pass.min(next_figures);
         if tier.is_claimed() {
             begin_due(&shard, is_pass);
             is_pass = false;
@@ -256,5 +269,7 @@ fn plan_expiry(shard: &Shard, partition: &Partition, remote: &RemotePartition) -
     remote.segments().plan_expiry(&keeps, shard.io().wall_ms(), log_start, local_only_bytes)
 }
 
+/// How often the figures are told, where they have changed.
+const FIGURES_MS: u64 = 30_000;
 /// After a store that did not answer.
 const CLAIM_AGAIN_MS: u64 = 5_000;

@@ -18,3 +18,6 @@ pub struct HdfsOptions {
     /// `--tier-deadline`: after that long a call of the store has failed, in milliseconds.
     pub deadline_ms: u64,
 }
+
+/// The name of the thread that speaks to HDFS; a panic there ends a call, anywhere else the process.
+pub const TIER_THREAD: &str = "tier";

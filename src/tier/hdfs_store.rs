@@ -1,9 +1,12 @@
 //! HDFS as a store, through the companion thread.
 //!
-//! What its client lacks is worked around here (versions 0.14): no call has a time limit of its own, so each gets one; a
-//! writer does not go on after a lost DataNode, so a copy begins anew; places of blocks are asked for once, at the opening,
-//! so a read that fails opens the file again; reads past the end panic, so they are cut before.
+//! What its client lacks is worked around here (versions 0.14): no call has a time limit of its own, so each gets one, and
+//! after a call that took too long the client is made anew, so that nothing waits on its connection any more and another
+//! NameNode is found where one hangs; a writer does not go on after a lost DataNode, so a copy begins anew; places of
+//! blocks are asked for once, at the opening, so a read that fails opens the file again; reads past the end panic, so they
+//! are cut before.
 
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,6 +20,7 @@ use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
 use crate::tier::companion::Companion;
 use crate::tier::error::StoreError;
+use crate::tier::hdfs_error::into_io;
 use crate::tier::hdfs_options::HdfsOptions;
 use crate::tier::store::StoreEntry;
 
@@ -35,7 +39,12 @@ struct Inner {
     cluster: String,
     base: String,
     options: HdfsOptions,
-    client: std::cell::RefCell<Option<Client>>,
+    client: RefCell<Option<Client>>,
+    /// A call took too long: a client that is made from now on asks the NameNodes of a nameservice in any order.
+    any_order: Cell<bool>,
+    /// Files that were given up: they may be there, or come into being yet.
+    doubtful: RefCell<Vec<String>>,
+    is_sweeping: Cell<bool>,
 }
 
 /// A file that is being written.
@@ -50,7 +59,7 @@ pub struct HdfsUpload {
 pub struct HdfsFile {
     store: HdfsStore,
     path: String,
-    reader: Rc<std::cell::RefCell<Arc<FileReader>>>,
+    reader: Rc<RefCell<Arc<FileReader>>>,
     len_bytes: u64,
 }
 
@@ -59,12 +68,15 @@ impl HdfsStore {
     pub fn new(io: &Io, companion: Companion, cluster: &str, base: &str, options: HdfsOptions) -> Self {
         let inner = Inner {
             io: io.clone(),
-            companion,
+            companion: companion.for_core(),
             url: format!("{cluster}{base}"),
             cluster: cluster.to_owned(),
             base: base.trim_end_matches('/').to_owned(),
             options,
-            client: std::cell::RefCell::new(None),
+            client: RefCell::new(None),
+            any_order: Cell::new(false),
+            doubtful: RefCell::new(Vec::new()),
+            is_sweeping: Cell::new(false),
         };
         Self { inner: Rc::new(inner) }
     }
@@ -83,9 +95,22 @@ impl HdfsStore {
             return Ok(client);
         }
         let (cluster, options) = (self.inner.cluster.clone(), self.inner.options.clone());
-        let built = self.inner.companion.call(&self.inner.io, async move { build(&cluster, &options) }).await?;
-        let client = built.map_err(into_io)?;
-        Ok(self.inner.client.borrow_mut().insert(client).clone())
+        let any_order = self.inner.any_order.get();
+        let built = self.call(async move { build(&cluster, &options, any_order) }).await?;
+        Ok(self.inner.client.borrow_mut().insert(built).clone())
+    }
+
+    /// Has the companion carry out a call. After one that took too long, the next client is a new one.
+    async fn call<T: Send + 'static>(
+        &self,
+        job: impl Future<Output = hdfs_native::Result<T>> + Send + 'static,
+    ) -> io::Result<T> {
+        let called = self.inner.companion.call(&self.inner.io, job).await;
+        if called.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            self.inner.any_order.set(true);
+            self.inner.client.borrow_mut().take();
+        }
+        called.and_then(|answer| answer.map_err(|error| into_io(&self.inner.cluster, error)))
     }
 
     /// Asks the client for something.
@@ -100,8 +125,8 @@ impl HdfsStore {
     {
         let client = self.client().await.map_err(|e| StoreError::of(path, e))?;
         let full = self.full(path);
-        let asked = self.inner.companion.call(&self.inner.io, async move { job(client, full).await }).await;
-        asked.and_then(|answer| answer.map_err(into_io)).map_err(|e| StoreError::of(path, e))
+        // The client's futures are of many kilobytes: each is made where it is carried out.
+        self.call(async move { Box::pin(job(client, full)).await }).await.map_err(|e| StoreError::of(path, e))
     }
 
     pub(in crate::tier) async fn create(&self, path: &str, len_bytes: u64) -> Result<HdfsUpload, StoreError> {
@@ -111,8 +136,21 @@ impl HdfsStore {
         if let Some(replication) = self.inner.options.replication {
             how = how.replication(replication);
         }
-        let writer = self.ask(path, |client, full| async move { client.create(&full, how).await }).await?;
+        let created = self.ask(path, |client, full| async move { client.create(&full, how).await }).await;
+        let writer = created.inspect_err(|_| self.remove_later(path))?;
         Ok(HdfsUpload { store: self.clone(), path: path.to_owned(), writer: Some(writer) })
+    }
+
+    /// For a file that is given up. Whoever asked for it deletes it, or cannot now; and a NameNode that hung carries out what
+    /// it was asked for in any order when it goes on: the file may come into being after its deletion.
+    fn remove_later(&self, path: &str) {
+        let mut doubtful = self.inner.doubtful.borrow_mut();
+        if doubtful.len() < DOUBTFUL_MAX {
+            doubtful.push(path.to_owned());
+        }
+        if !self.inner.is_sweeping.replace(true) {
+            self.inner.io.spawn(sweep(self.clone()));
+        }
     }
 
     pub(in crate::tier) async fn make_folder(&self, path: &str) -> Result<(), StoreError> {
@@ -133,7 +171,7 @@ impl HdfsStore {
     pub(in crate::tier) async fn open(&self, path: &str) -> Result<HdfsFile, StoreError> {
         let reader: FileReader = self.ask(path, |client, full| async move { client.read(&full).await }).await?;
         let len_bytes = reader.file_length() as u64;
-        let reader = Rc::new(std::cell::RefCell::new(Arc::new(reader)));
+        let reader = Rc::new(RefCell::new(Arc::new(reader)));
         Ok(HdfsFile { store: self.clone(), path: path.to_owned(), reader, len_bytes })
     }
 
@@ -161,8 +199,8 @@ impl HdfsUpload {
     pub(in crate::tier) async fn append(&mut self, bytes: Buffer) -> Result<Buffer, StoreError> {
         let copied = Bytes::copy_from_slice(&bytes);
         self.with_writer(|mut writer| async move {
-            let written = writer.write_bytes(copied).await;
-            (writer, written.map(drop))
+            writer.write_bytes(copied).await?;
+            Ok(writer)
         })
         .await?;
         Ok(bytes)
@@ -170,8 +208,8 @@ impl HdfsUpload {
 
     pub(in crate::tier) async fn close(mut self, len_bytes: u64) -> Result<(), StoreError> {
         self.with_writer(|mut writer| async move {
-            let closed = writer.close().await;
-            (writer, closed)
+            writer.close().await?;
+            Ok(writer)
         })
         .await?;
         let found_bytes = self.store.len_bytes(&self.path).await?;
@@ -184,15 +222,13 @@ impl HdfsUpload {
     /// Lends the writer to the companion. After an error it is gone: the file is begun anew under another name.
     async fn with_writer<F>(&mut self, job: impl FnOnce(FileWriter) -> F + Send + 'static) -> Result<(), StoreError>
     where
-        F: Future<Output = (FileWriter, hdfs_native::Result<()>)> + Send + 'static,
+        F: Future<Output = hdfs_native::Result<FileWriter>> + Send + 'static,
     {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let writer = self.writer.take().ok_or_else(|| StoreError::of(&self.path, gone()))?;
-        let inner = &self.store.inner;
-        let called = inner.companion.call(&inner.io, async move { job(writer).await }).await;
-        let (writer, done) = called.map_err(|e| StoreError::of(&self.path, e))?;
-        done.map_err(|e| StoreError::of(&self.path, into_io(e)))?;
-        self.writer = Some(writer);
+        let called = self.store.call(async move { Box::pin(job(writer)).await }).await;
+        let called = called.inspect_err(|_| self.store.remove_later(&self.path));
+        self.writer = Some(called.map_err(|e| StoreError::of(&self.path, e))?);
         Ok(())
     }
 }
@@ -232,17 +268,46 @@ impl HdfsFile {
     async fn read_once(&self, position_bytes: u64, len: usize) -> Result<Bytes, StoreError> {
         let reader = self.reader.borrow().clone();
         let position = usize::try_from(position_bytes).unwrap_or(usize::MAX);
-        let inner = &self.store.inner;
-        let called = inner.companion.call(&inner.io, async move { reader.read_range(position, len).await }).await;
-        called.and_then(|read| read.map_err(into_io)).map_err(|e| StoreError::of(&self.path, e))
+        let read = self.store.call(async move { Box::pin(reader.read_range(position, len)).await }).await;
+        read.map_err(|e| StoreError::of(&self.path, e))
     }
 }
 
-fn build(cluster: &str, options: &HdfsOptions) -> hdfs_native::Result<Client> {
+/// Deletes what came into being late, until the NameNode has answered for a while.
+async fn sweep(store: HdfsStore) {
+    let mut answered = 0;
+    loop {
+        store.inner.io.sleep_ms(SWEEP_MS).await;
+        let paths = store.inner.doubtful.borrow().clone();
+        let mut is_answered = true;
+        for path in &paths {
+            is_answered = is_answered && store.remove(path).await.is_ok();
+        }
+        let mut doubtful = store.inner.doubtful.borrow_mut();
+        answered = if is_answered && doubtful.len() == paths.len() { answered + 1 } else { 0 };
+        if answered >= SWEEPS {
+            doubtful.clear();
+            store.inner.is_sweeping.set(false);
+            return;
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // on the companion's thread, which may wait
+fn build(cluster: &str, options: &HdfsOptions, any_order: bool) -> hdfs_native::Result<Client> {
     let mut settings: Vec<(String, String)> = vec![(REPLACE_POLICY.to_owned(), "NEVER".to_owned())];
+    if any_order {
+        let nameservice = cluster.rsplit('/').next().unwrap_or_default();
+        settings.push((format!("{RANDOM_ORDER}.{nameservice}"), "true".to_owned()));
+    }
     settings.extend(options.settings.iter().cloned());
     let mut builder = ClientBuilder::new().with_url(cluster).with_config(settings);
     if let Some(dir) = &options.config_dir {
+        let is_there = |name: &str| std::path::Path::new(dir).join(name).is_file();
+        if !is_there("core-site.xml") && !is_there("hdfs-site.xml") {
+            let refused = format!("--hadoop-conf {dir} has neither core-site.xml nor hdfs-site.xml");
+            return Err(HdfsError::InvalidArgument(refused));
+        }
         builder = builder.with_config_dir(dir);
     }
     if let Some(user) = &options.user {
@@ -252,28 +317,22 @@ fn build(cluster: &str, options: &HdfsOptions) -> hdfs_native::Result<Client> {
         builder = builder.with_kerberos_principal(principal);
     }
     if let Some(keytab) = &options.keytab {
+        let unreadable = |error| HdfsError::InvalidArgument(format!("--hdfs-keytab {keytab}: {error}"));
+        std::fs::File::open(keytab).map_err(unreadable)?;
         builder = builder.with_kerberos_keytab(keytab);
     }
     builder.build()
-}
-
-fn into_io(error: HdfsError) -> io::Error {
-    match error {
-        HdfsError::IOError(error) => error,
-        HdfsError::FileNotFound(path) => io::Error::new(io::ErrorKind::NotFound, path),
-        HdfsError::RPCError(class, _) | HdfsError::FatalRPCError(class, _)
-            if class.ends_with("FileNotFoundException") =>
-        {
-            io::Error::new(io::ErrorKind::NotFound, class)
-        }
-        error => io::Error::other(error.to_string()),
-    }
 }
 
 /// A block is of whole chunks of the checksum.
 const CHUNK_BYTES: u64 = 512;
 /// HDFS's `dfs.namenode.fs-limits.min-block-size`.
 const BLOCK_BYTES_MIN: u64 = 1024 * 1024;
+const DOUBTFUL_MAX: usize = 1000;
+const SWEEP_MS: u64 = 2_000;
+const SWEEPS: u32 = 15;
 const FOLDER_PERMISSION: u32 = 0o755;
 /// The client asks for a replacement whenever a DataNode is lost, and fails where there is none.
 const REPLACE_POLICY: &str = "dfs.client.block.write.replace-datanode-on-failure.policy";
+/// The order of the NameNodes of a nameservice is that of the file otherwise, and the first may be the one that hangs.
+const RANDOM_ORDER: &str = "dfs.client.failover.random.order";

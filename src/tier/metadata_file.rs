@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::record::batch::crc32c;
 use crate::record::offset::{Offset, PartitionId, TopicId};
 use crate::ring::buffer::Buffer;
-use crate::ring::io::{Io, OpenHow, replace_file};
+use crate::ring::io::{File, Io, OpenHow, replace_file};
 use crate::tier::error::MetadataError;
 use crate::tier::metadata::{RemoteSegment, RemoteSegmentId, SegmentEvent, take};
 use crate::tier::remote_segments::RemoteSegments;
@@ -63,30 +63,41 @@ impl MetadataFile {
     /// The disk refuses, or the file is none that this server reads: nothing was changed.
     pub async fn load(io: &Io, folder: &Path) -> Result<Option<LoadedMetadata>, MetadataError> {
         let path = folder.join(REMOTE_SEGMENTS);
-        let bytes = match read_whole(io, &path).await {
-            Ok(bytes) => bytes,
+        let opened = io.open(&path, OpenHow::Read).await;
+        let file = match opened {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(at_path(&path)(error)),
+            opened => opened.map_err(at_path(&path))?,
         };
+        // In pieces: of a million segments it is 200 MiB, of which 48 bytes a segment stay.
+        let mut ahead = ReadAhead { file, position_bytes: 0, held: Vec::new(), is_end: false };
+        ahead.read_more(io).await.map_err(at_path(&path))?;
         let unreadable = |what| MetadataError::Unreadable { path: path.display().to_string(), what };
-        let mut rest = &bytes[..];
+        let mut rest = &ahead.held[..];
         let header = decode_header(&mut rest).map_err(unreadable)?;
+        let mut end_bytes = ahead.keep(rest.len());
         let mut loaded = LoadedMetadata {
             file: Self { path: path.clone(), header, end_bytes: 0, frames: 0, is_made: true },
             segments: RemoteSegments::default(),
             invalid_count: 0,
             torn_bytes: 0,
         };
-        while let Some(payload) = next_frame(&mut rest) {
-            let event = SegmentEvent::decode(payload).ok_or_else(|| unreadable("a later version wrote it"))?;
-            loaded.file.frames += 1;
-            loaded.invalid_count += usize::from(loaded.segments.apply(&event).is_err());
-            if loaded.file.frames.is_multiple_of(FRAMES_A_SLICE) {
-                io.yield_now().await;
+        loop {
+            let mut rest = &ahead.held[..];
+            while let Some(payload) = next_frame(&mut rest) {
+                let event = SegmentEvent::decode(payload).ok_or_else(|| unreadable("a later version wrote it"))?;
+                loaded.file.frames += 1;
+                loaded.invalid_count += usize::from(loaded.segments.apply(&event).is_err());
             }
+            end_bytes += ahead.keep(rest.len());
+            if ahead.is_end || ahead.held.len() >= FRAME_BYTES_MAX {
+                break;
+            }
+            ahead.read_more(io).await.map_err(at_path(&path))?;
+            io.yield_now().await;
         }
-        loaded.torn_bytes = rest.len() as u64;
-        loaded.file.end_bytes = bytes.len() as u64 - loaded.torn_bytes;
+        let len_bytes = ahead.file.len().await.map_err(at_path(&path))?;
+        loaded.torn_bytes = len_bytes.saturating_sub(end_bytes);
+        loaded.file.end_bytes = end_bytes;
         Ok(Some(loaded))
     }
 
@@ -173,6 +184,33 @@ impl MetadataFile {
         self.end_bytes = end_bytes;
         self.frames = kept.len() + 1;
         Ok(())
+    }
+}
+
+/// A file that is read once, from its beginning.
+struct ReadAhead {
+    file: File,
+    position_bytes: u64,
+    /// What was read and not taken yet.
+    held: Vec<u8>,
+    is_end: bool,
+}
+
+impl ReadAhead {
+    async fn read_more(&mut self, io: &Io) -> std::io::Result<()> {
+        let (read, piece) = self.file.read_at(io.buffer(READ_BYTES), self.position_bytes).await;
+        let count = read?;
+        self.held.extend_from_slice(piece.get(..count).unwrap_or_default());
+        self.position_bytes += count as u64;
+        self.is_end = count < READ_BYTES;
+        Ok(())
+    }
+
+    /// Lets go of all but the last `len` bytes; says how many that were.
+    fn keep(&mut self, len: usize) -> u64 {
+        let taken = self.held.len().saturating_sub(len);
+        self.held.drain(..taken);
+        taken as u64
     }
 }
 
@@ -267,6 +305,8 @@ const MAGIC: &[u8; 8] = b"alv-tier";
 const VERSION: u16 = 1;
 const FRAME_HEAD_BYTES: usize = 8;
 const READ_BYTES: usize = 256 * 1024;
+/// No frame is longer: a segment of 65,535 epochs. What says so is torn.
+const FRAME_BYTES_MAX: usize = 1024 * 1024;
 const FRAMES_A_SLICE: usize = 1024;
 const STALE_FRAMES_MIN: usize = 64;
 

@@ -103,6 +103,12 @@ impl Mover {
         self.partitions.get(&id).is_some_and(|attempt| attempt.is_under_way)
     }
 
+    /// True where work on a partition failed last, and was not done since.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        self.partitions.values().any(|attempt| attempt.failures > 0)
+    }
+
     /// The partition has left this core.
     pub fn forget(&mut self, id: PartitionId) {
         if self.partitions.get(&id).is_some_and(|attempt| !attempt.is_under_way) {
@@ -212,7 +218,9 @@ mod tests {
             assert_eq!(mover.next_retry(now), None, "nobody is woken for what may begin by now");
         }
         assert_eq!(mover.begin(partition(0), now), Admission::Begun);
+        assert!(mover.is_failing(), "also while it is tried again");
         mover.succeeded(partition(0));
+        assert!(!mover.is_failing());
         assert_eq!(mover.begin(partition(0), now), Admission::Begun);
         assert!(mover.failed(partition(0), now, 0) <= 600, "a success forgives");
     }

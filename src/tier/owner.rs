@@ -35,7 +35,12 @@ pub async fn claim(io: &Io, store: &Store, cluster_id: &str, has_segments: bool)
 
 async fn read_owner(io: &Io, store: &Store) -> Result<String, StoreError> {
     let file = store.open(OWNER_FILE).await?;
-    let bytes = file.read(io.buffer(OWNER_BYTES_MAX), 0).await?;
+    let wanted_bytes = usize::try_from(file.len_bytes()).unwrap_or(usize::MAX).min(OWNER_BYTES_MAX);
+    let bytes = file.read(io.buffer(wanted_bytes), 0).await?;
+    if bytes.len() < wanted_bytes {
+        // Half a name would be another one's.
+        return Err(StoreError::of(OWNER_FILE, std::io::Error::from(std::io::ErrorKind::UnexpectedEof)));
+    }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -188,6 +188,12 @@ impl RemoteSegments {
         self.unfinished.keys().copied().collect()
     }
 
+    /// Their number.
+    #[must_use]
+    pub fn unfinished_count(&self) -> usize {
+        self.unfinished.len()
+    }
+
     /// Where the local log begins.
     #[must_use]
     pub fn local_start(&self) -> Offset {
@@ -224,6 +230,13 @@ impl RemoteSegments {
     pub fn find(&self, offset: Offset) -> Option<&RemoteSpan> {
         let after = self.finished.partition_point(|span| span.start_offset <= offset);
         self.finished[..after].iter().rev().take(OVERLAPS_MAX).find(|span| span.end_offset() >= offset)
+    }
+
+    /// The first segment that begins at or after `from` and has aborted transactions.
+    #[must_use]
+    pub fn next_with_transaction_index(&self, from: Offset) -> Option<&RemoteSpan> {
+        let at = self.finished.partition_point(|span| span.start_offset < from);
+        self.finished[at..].iter().find(|span| span.has_transaction_index)
     }
 
     /// The first segment with records at or above `from` whose largest timestamp reaches `target`.

@@ -13,6 +13,8 @@ use crate::tier::error::StoreError;
 #[cfg(feature = "hdfs")]
 use crate::tier::hdfs_store::{HdfsFile, HdfsStore, HdfsUpload};
 use crate::tier::metadata::RemoteSegmentId;
+#[cfg(any(test, feature = "sim"))]
+use crate::tier::sim_store::{SimStore, SimStoredFile, SimUpload};
 
 /// A store, on its core.
 #[derive(Clone)]
@@ -22,6 +24,9 @@ pub enum Store {
     /// `hdfs://`.
     #[cfg(feature = "hdfs")]
     Hdfs(HdfsStore),
+    /// A simulated one.
+    #[cfg(any(test, feature = "sim"))]
+    Sim(SimStore),
 }
 
 /// A file that is being written.
@@ -31,6 +36,9 @@ pub enum Upload {
     /// In HDFS.
     #[cfg(feature = "hdfs")]
     Hdfs(HdfsUpload),
+    /// In a simulated store.
+    #[cfg(any(test, feature = "sim"))]
+    Sim(SimUpload),
 }
 
 /// A file that is read.
@@ -41,6 +49,9 @@ pub enum StoredFile {
     /// In HDFS.
     #[cfg(feature = "hdfs")]
     Hdfs(HdfsFile),
+    /// In a simulated store.
+    #[cfg(any(test, feature = "sim"))]
+    Sim(SimStoredFile),
 }
 
 /// One entry of a folder.
@@ -66,6 +77,8 @@ impl Store {
             Self::Directory(_) => true,
             #[cfg(feature = "hdfs")]
             Self::Hdfs(_) => false,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(_) => false,
         }
     }
 
@@ -75,6 +88,8 @@ impl Store {
             Self::Directory(store) => store.url(),
             #[cfg(feature = "hdfs")]
             Self::Hdfs(store) => store.url(),
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(store) => store.url(),
         }
     }
 
@@ -87,6 +102,8 @@ impl Store {
             Self::Directory(store) => store.create(path, len_bytes).await.map(Upload::Directory),
             #[cfg(feature = "hdfs")]
             Self::Hdfs(store) => store.create(path, len_bytes).await.map(Upload::Hdfs),
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(store) => store.create(path, len_bytes).await.map(Upload::Sim),
         }
     }
 
@@ -99,6 +116,8 @@ impl Store {
             Self::Directory(store) => store.make_folder(path).await,
             #[cfg(feature = "hdfs")]
             Self::Hdfs(store) => store.make_folder(path).await,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(store) => store.make_folder(path).await,
         }
     }
 
@@ -111,6 +130,8 @@ impl Store {
             Self::Directory(store) => store.rename(from, to).await,
             #[cfg(feature = "hdfs")]
             Self::Hdfs(store) => store.rename(from, to).await,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(store) => store.rename(from, to).await,
         }
     }
 
@@ -123,6 +144,8 @@ impl Store {
             Self::Directory(store) => store.len_bytes(path).await,
             #[cfg(feature = "hdfs")]
             Self::Hdfs(store) => store.len_bytes(path).await,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(store) => store.len_bytes(path).await,
         }
     }
 
@@ -135,6 +158,8 @@ impl Store {
             Self::Directory(store) => store.open(path).await.map(StoredFile::Directory),
             #[cfg(feature = "hdfs")]
             Self::Hdfs(store) => store.open(path).await.map(StoredFile::Hdfs),
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(store) => store.open(path).await.map(StoredFile::Sim),
         }
     }
 
@@ -147,6 +172,8 @@ impl Store {
             Self::Directory(store) => store.remove(path, is_dir).await,
             #[cfg(feature = "hdfs")]
             Self::Hdfs(store) => store.remove(path).await,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(store) => store.remove(path, is_dir).await,
         }
     }
 
@@ -159,10 +186,12 @@ impl Store {
             Self::Directory(store) => store.list(path).await,
             #[cfg(feature = "hdfs")]
             Self::Hdfs(store) => store.list(path).await,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(store) => store.list(path).await,
         }
     }
 
-    /// Writes a small file whole; lasting on return.
+    /// Writes a small file whole; lasting on return. It gets its name when the store says that it has all of it.
     ///
     /// # Errors
     /// The store does not do it now; there is an old file, or none, or the new one.
@@ -171,6 +200,11 @@ impl Store {
         let mut upload = self.create(temporary, len_bytes).await?;
         upload.append(Buffer::from_vec(bytes)).await?;
         upload.close(len_bytes).await?;
+        let found_bytes = self.len_bytes(temporary).await?;
+        if found_bytes != len_bytes {
+            let path = temporary.to_owned();
+            return Err(StoreError::Length { path, found_bytes, expected_bytes: len_bytes });
+        }
         self.rename(temporary, path).await
     }
 }
@@ -185,6 +219,8 @@ impl Upload {
             Self::Directory(upload) => upload.append(bytes).await,
             #[cfg(feature = "hdfs")]
             Self::Hdfs(upload) => upload.append(bytes).await,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(upload) => upload.append(bytes).await,
         }
     }
 
@@ -197,6 +233,8 @@ impl Upload {
             Self::Directory(upload) => upload.close(len_bytes).await,
             #[cfg(feature = "hdfs")]
             Self::Hdfs(upload) => upload.close(len_bytes).await,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(upload) => upload.close(len_bytes).await,
         }
     }
 }
@@ -208,6 +246,8 @@ impl StoredFile {
             Self::Directory(file) => file.len_bytes(),
             #[cfg(feature = "hdfs")]
             Self::Hdfs(file) => file.len_bytes(),
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(file) => file.len_bytes(),
         }
     }
 
@@ -220,6 +260,8 @@ impl StoredFile {
             Self::Directory(file) => file.read(buffer, position_bytes).await,
             #[cfg(feature = "hdfs")]
             Self::Hdfs(file) => file.read(buffer, position_bytes).await,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(file) => file.read(buffer, position_bytes).await,
         }
     }
 
@@ -229,6 +271,8 @@ impl StoredFile {
             Self::Directory(file) => Some(file.local()),
             #[cfg(feature = "hdfs")]
             Self::Hdfs(_) => None,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(_) => None,
         }
     }
 }

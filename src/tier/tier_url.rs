@@ -4,6 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+#[cfg(any(test, feature = "sim"))]
+use crate::tier::sim_store::StoreFaults;
+
 /// A store's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TierUrl {
@@ -15,6 +18,14 @@ pub enum TierUrl {
         cluster: String,
         /// The folder.
         base: String,
+    },
+    /// A simulated store in a folder of the simulated machine.
+    #[cfg(any(test, feature = "sim"))]
+    Simulated {
+        /// The folder.
+        base: PathBuf,
+        /// What it does wrong.
+        faults: StoreFaults,
     },
 }
 
@@ -54,6 +65,8 @@ impl fmt::Display for TierUrl {
         match self {
             Self::Directory(path) => write!(f, "file://{}", path.display()),
             Self::Hdfs { cluster, base } => write!(f, "{cluster}{base}"),
+            #[cfg(any(test, feature = "sim"))]
+            Self::Simulated { base, .. } => write!(f, "sim://{}", base.display()),
         }
     }
 }

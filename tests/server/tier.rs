@@ -5,6 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use alluvium::log::leader_epochs::EpochEntry;
+use alluvium::record::batch::crc32c;
+use alluvium::record::offset::{LeaderEpoch, Offset, TimestampMs};
+use alluvium::tier::metadata::{RemoteSegment, RemoteSegmentId, SegmentEvent};
+use alluvium::tier::segment_state::SegmentState;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use crate::support::client::{ReadRecord, batch};
 use crate::support::process::{Server, ServerPlan, binary};
 use crate::support::random::{self, Random};
@@ -300,4 +308,124 @@ fn verify_finds_what_is_damaged_missing_or_unknown() {
     assert_all(&server, 16, 16);
     assert!(server.client(0).fetch(TOPIC, 0, 0, 1 << 20).is_ok());
     server.stop().assert_clean();
+}
+
+/// KIP-950: what is paused loses nothing, and leaves no hole when it goes on.
+#[test]
+fn copies_that_are_paused_go_on_without_a_gap() {
+    let place = Place::new();
+    let server = place.plan().start();
+    create(&server, &tiered(&[("local.retention.bytes", "0")]));
+    produce(&server, 0, 6);
+    eventually("all is in the tier", || list(&server, EARLIEST_LOCAL) == 12);
+    // Kafka asks for a local retention that is the total one.
+    server.stop().assert_clean();
+    let server = place.plan().start();
+    let paused = [("remote.log.copy.disable", "true"), ("local.retention.ms", "-2"), ("local.retention.bytes", "-2")];
+    assert_eq!(server.client(0).create_topic("paused", 1, &tiered(&paused)).expect("the server answers"), 0);
+    let mut client = server.client(0);
+    for number in 0..10_i64 {
+        let values = [2 * number, 2 * number + 1].map(|offset| format!("value {offset}").into_bytes());
+        assert_eq!(client.produce("paused", 0, -1, &batch(&values)).expect("the server answers").error_code, 0);
+    }
+    produce(&server, 12, 6);
+    eventually("the other goes on", || list(&server, EARLIEST_LOCAL) == 24);
+    let (tiered_to, _, _) = server.client(0).list_offset("paused", 0, LATEST_TIERED).expect("the server answers");
+    let (local_start, _, _) = server.client(0).list_offset("paused", 0, EARLIEST_LOCAL).expect("the server answers");
+    assert_eq!((tiered_to, local_start), (-1, 0), "nothing is copied, and nothing local goes");
+    assert_eq!(server.client(0).read_from("paused", 0, 0).expect("the server answers").len(), 20);
+    server.stop().assert_clean();
+}
+
+/// A start with many remote segments: `REMOTE_SEGMENTS=1000000 cargo test --release --test server many_remote` measures a
+/// million. They are read in under five seconds then, and 64 MiB hold what is known of them.
+#[test]
+fn many_remote_segments_cost_little_at_the_start_and_afterwards() {
+    const PARTITIONS: i32 = 20;
+    const OFFSETS: i64 = 100;
+    let asked = std::env::var("REMOTE_SEGMENTS").ok().and_then(|count| count.parse().ok());
+    let count: i64 = asked.unwrap_or(20_000);
+    let a_partition = count / i64::from(PARTITIONS);
+    let place = Place::new();
+    let flags = format!("--tier file://{} --set remote.log.manager.task.interval.ms=600000", place.tier().display());
+    let plan = ServerPlan { cores: "1".to_owned(), ..ServerPlan::new(&place.data()).flags(&flags) };
+    let server = plan.start();
+    let configs = tiered(&[("local.retention.bytes", "0"), ("retention.ms", "-1")]);
+    assert_eq!(server.client(0).create_topic(TOPIC, PARTITIONS, &configs).expect("the server answers"), 0);
+    let resident_before = server.resident_bytes();
+    server.stop().assert_clean();
+    let end = a_partition * OFFSETS;
+    for partition in 0..PARTITIONS {
+        let folder = place.data().join(format!("{TOPIC}-{partition}"));
+        // The local log begins where the tier ends.
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(kind) = name.strip_prefix("00000000000000000000") {
+                fs::rename(entry.path(), folder.join(format!("{end:020}{kind}"))).expect("the same disk");
+            }
+        }
+        fs::write(folder.join("remote-segments"), metadata_of(&place, &folder, partition, a_partition, OFFSETS))
+            .expect("writable");
+    }
+    let began_at = std::time::Instant::now();
+    let server = plan.start();
+    let elapsed = began_at.elapsed();
+    let grown_bytes = server.resident_bytes().saturating_sub(resident_before);
+    println!("{count} remote segments: ready after {elapsed:?}, {grown_bytes} bytes more than without");
+    for partition in [0, PARTITIONS - 1] {
+        for (timestamp, wanted) in [(EARLIEST, 0), (EARLIEST_LOCAL, end), (LATEST_TIERED, end - 1), (LATEST, end)] {
+            let (offset, _, code) =
+                server.client(0).list_offset(TOPIC, partition, timestamp).expect("the server answers");
+            assert_eq!((code, offset), (0, wanted), "ListOffsets {timestamp} of partition {partition}");
+        }
+    }
+    // A debug build is slow, and what it starts with is not little: a million show the rest.
+    assert!(elapsed < Duration::from_secs(60), "{elapsed:?}");
+    if count >= 1_000_000 {
+        assert!(grown_bytes <= 64 << 20, "{grown_bytes} bytes");
+    }
+    server.stop().assert_clean();
+}
+
+/// A partition's metadata file as its copies would have left it, each segment in two frames.
+fn metadata_of(place: &Place, folder: &Path, partition: i32, count: i64, offsets: i64) -> Vec<u8> {
+    let text = fs::read_to_string(folder.join("partition.metadata")).expect("each partition has it");
+    let id = text.lines().find_map(|line| line.strip_prefix("topic_id: ")).expect("a line of it");
+    let id = URL_SAFE_NO_PAD.decode(id.trim()).expect("Kafka's spelling");
+    let mut out = b"alv-tier\0\x01".to_vec();
+    out.extend_from_slice(&id);
+    out.extend_from_slice(&partition.to_be_bytes());
+    for text in [TOPIC.to_owned(), format!("file://{}", place.tier().display())] {
+        out.extend_from_slice(&(text.len() as u16).to_be_bytes());
+        out.extend_from_slice(text.as_bytes());
+    }
+    let crc = crc32c(&out);
+    out.extend_from_slice(&crc.to_be_bytes());
+    let mut frame = |event: &SegmentEvent| {
+        let payload = event.encode();
+        out.extend_from_slice(&(payload.len() as u32).to_be_bytes());
+        out.extend_from_slice(&crc32c(&payload).to_be_bytes());
+        out.extend_from_slice(&payload);
+    };
+    for number in 0..count {
+        let mut segment = RemoteSegment {
+            id: RemoteSegmentId::from_random((partition as u128) << 64 | number as u128),
+            start_offset: Offset(number * offsets),
+            end_offset: Offset((number + 1) * offsets - 1),
+            max_timestamp: TimestampMs(1_700_000_000_000 + number),
+            event_time_ms: 1_700_000_000_000,
+            broker_id: 1000,
+            segment_bytes: 1000,
+            file_bytes: 2000,
+            file_crc: 0,
+            state: SegmentState::CopyStarted,
+            has_transaction_index: false,
+            epochs: vec![EpochEntry { epoch: LeaderEpoch(0), start_offset: Offset(number * offsets) }],
+        };
+        frame(&SegmentEvent::Copy(segment.clone()));
+        segment.state = SegmentState::CopyFinished;
+        frame(&SegmentEvent::Copy(segment));
+    }
+    frame(&SegmentEvent::LocalStart(Offset(count * offsets)));
+    out
 }

@@ -1,13 +1,19 @@
 //! The seeds of the real broker, and wrong ones that the oracle has to find out.
 
 use alluvium::ring::sim::options::Crash;
+use alluvium::tier::sim_store::StoreFaults;
 
 use crate::scenario::{Outcome, Scenario};
 use crate::seeds::seeds;
 
 /// As operators run it.
-const SEGMENT: Scenario =
-    Scenario { durability: "segment", coordinators: "segment", crashes: &[Crash::PowerCut, Crash::Kill], faults: true };
+const SEGMENT: Scenario = Scenario {
+    durability: "segment",
+    coordinators: "segment",
+    crashes: &[Crash::PowerCut, Crash::Kill],
+    faults: true,
+    store: None,
+};
 
 #[track_caller]
 fn expect_kept(seed: u64, outcome: &Outcome) {
@@ -45,10 +51,11 @@ fn the_same_seed_gives_the_same_run() {
 /// oracle must see that as records lost; after a kill, which spares the page cache, all is there.
 #[test]
 fn an_acknowledgement_before_the_sync_is_found_out_by_a_power_cut_and_only_by_it() {
-    let cut = Scenario { durability: "os", coordinators: "os", crashes: &[Crash::PowerCut], faults: false };
+    let cut =
+        Scenario { durability: "os", coordinators: "os", crashes: &[Crash::PowerCut], faults: false, store: None };
     let found = (0..20).filter_map(|seed| cut.run(seed).violation).collect::<Vec<_>>();
     assert!(found.len() >= 5, "{found:?}");
-    let killed = Scenario { durability: "os", coordinators: "os", crashes: &[Crash::Kill], faults: false };
+    let killed = Scenario { crashes: &[Crash::Kill], ..cut };
     for seed in 0..20 {
         expect_kept(seed, &killed.run(seed));
     }
@@ -58,7 +65,8 @@ fn an_acknowledgement_before_the_sync_is_found_out_by_a_power_cut_and_only_by_it
 /// was told, or a transaction that was committed is not.
 #[test]
 fn a_coordinator_that_answers_too_soon_is_found_out_by_a_power_cut_and_only_by_it() {
-    let cut = Scenario { durability: "segment", coordinators: "os", crashes: &[Crash::PowerCut], faults: false };
+    let cut =
+        Scenario { durability: "segment", coordinators: "os", crashes: &[Crash::PowerCut], faults: false, store: None };
     let found = (0..20).filter_map(|seed| cut.run(seed).violation).collect::<Vec<_>>();
     let of_commits = found.iter().filter(|violation| violation.contains("has committed")).count();
     assert!(of_commits >= 3, "{found:?}");
@@ -66,4 +74,25 @@ fn a_coordinator_that_answers_too_soon_is_found_out_by_a_power_cut_and_only_by_i
     for seed in 0..10 {
         expect_kept(seed, &killed.run(seed));
     }
+}
+
+/// A copy whose rename did not happen, or whose file is short, is noticed by the length that is asked for afterwards. Where
+/// that length is a lie as well, what is local is deleted before any check: the oracle must see that as records lost.
+#[test]
+fn a_local_deletion_before_the_check_of_the_copy_is_found_out() {
+    let store =
+        StoreFaults { lost_rename_per_million: 100_000, short_close_per_million: 100_000, ..StoreFaults::default() };
+    let scenario = |store| Scenario {
+        durability: "segment",
+        coordinators: "segment",
+        crashes: &[Crash::Kill],
+        faults: false,
+        store: Some(store),
+    };
+    for seed in 0..10 {
+        expect_kept(seed, &scenario(store).run(seed));
+    }
+    let believed = scenario(StoreFaults { hides_lies: true, ..store });
+    let found = (0..10).filter_map(|seed| believed.run(seed).violation).collect::<Vec<_>>();
+    assert!(found.len() >= 3, "{found:?}");
 }

@@ -14,6 +14,7 @@
 //! transactor.rs a transactional producer, and what read_committed sees of it
 //! compaction.rs a compacted topic, whose segments are replaced while it crashes
 //! directories.rs several data directories, of which one fails
+//! remote_reads.rs a tier that is elsewhere, slow or failing: what waits for it, and what does not
 //! deletion.rs what deleted segments leave behind
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
 //! ```
@@ -30,6 +31,7 @@ mod ledger;
 mod member;
 mod oracle;
 mod producer;
+mod remote_reads;
 mod scenario;
 mod seeds;
 mod server;

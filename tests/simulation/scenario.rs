@@ -7,9 +7,10 @@ use alluvium::ring::sim::options::{Crash, Delays, Faults, SimOptions};
 use alluvium::ring::sim::random::Random;
 use alluvium::ring::sim::world::Sim;
 use alluvium::shard::options::ListenMode;
+use alluvium::tier::sim_store::StoreFaults;
 
 use crate::ledger::Ledger;
-use crate::server::{CORE_COUNT, Server};
+use crate::server::{CORE_COUNT, Server, SimTier};
 use crate::workload::{self, Client, WorkloadOptions};
 
 /// What a run is made of, besides its seed.
@@ -23,6 +24,8 @@ pub(crate) struct Scenario {
     pub(crate) crashes: &'static [Crash],
     /// Whether seeds may have errors of disk and network, a full disk, and cores that stand still.
     pub(crate) faults: bool,
+    /// What the tier's store does, where it is not drawn.
+    pub(crate) store: Option<StoreFaults>,
 }
 
 /// How a run came out.
@@ -70,9 +73,13 @@ impl Scenario {
         }
         let pair = format!("alluvium.durability={}", self.coordinators);
         config.set_pair(&pair).expect("a config that works");
-        // In half of the seeds there is a tier, which is looked after all the time.
-        let has_tier = choices.coin();
-        if has_tier {
+        // In half of the seeds there is a tier, which is looked after all the time; half of these are not of this machine.
+        let drawn = choices.coin().then(|| draw_tier(&choices, self.faults));
+        let tier = match self.store {
+            Some(faults) => Some(SimTier { elsewhere: Some(faults), memory_bytes: 1 << 20 }),
+            None => drawn,
+        };
+        if tier.is_some() {
             config.enable_tier();
             for pair in [
                 "remote.log.manager.task.interval.ms=20",
@@ -85,7 +92,7 @@ impl Scenario {
         // In a third of the seeds core 0 has all connections, and works with core 1 by mail.
         let listen_mode = if seed % 3 == 2 { ListenMode::FirstCore } else { ListenMode::PerCore };
         let mut server = Server::new(&sim, config, listen_mode);
-        server.has_tier = has_tier;
+        server.tier = tier;
         let random = sim.random();
         let mut run = Run { sim, server, ledger: Rc::default(), random, faults, scenario: self, story: Vec::new() };
         run.live();
@@ -111,7 +118,7 @@ impl Run {
                 topic_count: self.random.between(1, 3) as usize,
                 batches_max: self.random.between(10, 40) as u32,
                 broker_count: self.server.broker_count(),
-                is_tiered: self.server.has_tier,
+                is_tiered: self.server.tier.is_some(),
             },
         };
         let checker =
@@ -210,6 +217,11 @@ impl Run {
     /// The last life: nothing goes wrong any more, so everything comes to an end.
     fn settle(&mut self, checker: Client) {
         self.sim.set_faults(Faults::default());
+        if let Some(tier) = &mut self.server.tier
+            && self.scenario.store.is_none()
+        {
+            tier.elsewhere = tier.elsewhere.map(|_| StoreFaults::default());
+        }
         for is_last in [false, true] {
             self.server.boot();
             let (server, sim) = (&self.server, &self.sim);
@@ -260,6 +272,27 @@ impl Run {
     fn tell(&mut self, what: &str) {
         self.story.push(what.to_owned());
     }
+}
+
+/// A store of this machine or of another one, that is slow, fails and lies.
+fn draw_tier(random: &Random, faults: bool) -> SimTier {
+    let memory_bytes = [16 << 10, 256 << 10, 64 << 20][random.index(3)];
+    if random.coin() {
+        return SimTier { elsewhere: None, memory_bytes };
+    }
+    let rate = |max: u64| if faults && random.coin() { random.below(max) as u32 } else { 0 };
+    let faults = StoreFaults {
+        error_per_million: rate(30_000),
+        hang_per_million: rate(20_000),
+        hang_us: random.below(1_000_000),
+        delay_us_max: random.below(3_000),
+        lost_rename_per_million: rate(200_000),
+        short_close_per_million: rate(200_000),
+        lost_remove_per_million: rate(200_000),
+        stale_list_per_million: rate(500_000),
+        hides_lies: false,
+    };
+    SimTier { elsewhere: Some(faults), memory_bytes }
 }
 
 fn has_disk_errors(faults: &Faults) -> bool {

@@ -18,6 +18,7 @@ use alluvium::shard::core::ShardMail;
 use alluvium::shard::hosting::Closed;
 use alluvium::shard::options::{BrokerAddress, ListenMode, ShardOptions, TierOptions};
 use alluvium::tier::hdfs_options::HdfsOptions;
+use alluvium::tier::sim_store::StoreFaults;
 use alluvium::tier::tier_url::TierUrl;
 
 /// Cores of the server: one listens on the port, the next on the port after.
@@ -28,11 +29,20 @@ pub(crate) struct Server {
     machine: Machine,
     config: BrokerConfig,
     listen_mode: ListenMode,
-    /// Whether it has a tier: a folder of the same disk.
-    pub(crate) has_tier: bool,
+    /// Where its tier is, if it has one.
+    pub(crate) tier: Option<SimTier>,
     /// In the order of the command line.
     pub(crate) data_dirs: Vec<&'static str>,
     life: Option<Life>,
+}
+
+/// A tier: a folder of the server's disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SimTier {
+    /// It is as if it were on another machine, with what that does wrong.
+    pub(crate) elsewhere: Option<StoreFaults>,
+    /// `--tier-memory`, of one core.
+    pub(crate) memory_bytes: usize,
 }
 
 /// One run of it, from a boot to a crash or a stop.
@@ -54,7 +64,7 @@ struct LifeState {
 impl Server {
     /// A server that was never started, on an empty disk.
     pub(crate) fn new(sim: &Sim, config: BrokerConfig, listen_mode: ListenMode) -> Self {
-        Self { machine: sim.machine(), config, listen_mode, has_tier: false, data_dirs: vec![DATA_DIR], life: None }
+        Self { machine: sim.machine(), config, listen_mode, tier: None, data_dirs: vec![DATA_DIR], life: None }
     }
 
     /// Brokers that clients see.
@@ -165,10 +175,13 @@ impl Server {
             fetch_bytes_max: 1 << 20,
             fetch_sessions_max: 10,
             broker_config: self.config.clone(),
-            tier: self.has_tier.then(|| TierOptions {
-                url: TierUrl::Directory(PathBuf::from(TIER_DIR)),
+            tier: self.tier.map(|tier| TierOptions {
+                url: match tier.elsewhere {
+                    None => TierUrl::Directory(PathBuf::from(TIER_DIR)),
+                    Some(faults) => TierUrl::Simulated { base: PathBuf::from(TIER_DIR), faults },
+                },
                 is_required: false,
-                memory_bytes: 64 << 20,
+                memory_bytes: tier.memory_bytes,
                 hdfs: HdfsOptions::default(),
                 #[cfg(feature = "hdfs")]
                 companion: None,

@@ -85,6 +85,10 @@ async fn live(client: &Client, story: &mut Story) -> Result<(), CallError> {
         let compacted =
             [("cleanup.policy", "compact"), ("min.cleanable.dirty.ratio", "0"), ("delete.retention.ms", "0")];
         configs.extend(compacted.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    } else if client.options.is_tiered {
+        // Transactions end in other segments than they began in, and in another tier.
+        configs.push(("remote.storage.enable".to_owned(), "true".to_owned()));
+        configs.push(("local.retention.bytes".to_owned(), "0".to_owned()));
     }
     match client.connect_to_any().await?.create_topic(&story.topic, PARTITIONS, &configs).await {
         Ok(_) => {}

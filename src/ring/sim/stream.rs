@@ -95,7 +95,8 @@ impl SimStream {
     /// Sends at most `count_max` bytes of `part` from `start`; says how many, and whether they were its last.
     fn send_of(&self, part: &Part, start: u64, count_max: usize) -> io::Result<(usize, bool)> {
         match part {
-            Part::Bytes(bytes) => {
+            Part::Bytes(_) | Part::Shared(_) => {
+                let bytes = part.bytes().unwrap_or_default();
                 let start = start as usize;
                 let count = count_max.min(bytes.len() - start);
                 self.connection.send(&self.world, self.end, &bytes[start..start + count]);
