@@ -95,10 +95,9 @@ impl ManifestRow {
         let path = self.path(*last);
         let file = store.open(&path).await?;
         let head = file.read(io.buffer(HEADER_BYTES_MAX), 0).await?;
-        match manifest::decode_header(&path, &mut &head[..]) {
-            Err(error @ ManifestError::Newer { .. }) => return Err(error),
-            // What is damaged is replaced by a full one, and only then removed.
-            Ok(_) | Err(_) => {}
+        // What is damaged is replaced by a full one, and only then removed.
+        if let Err(error @ ManifestError::Newer { .. }) = manifest::decode_header(&path, &mut &head[..]) {
+            return Err(error);
         }
         Ok(last.number + 1)
     }
