@@ -299,7 +299,7 @@ async fn sweep(store: HdfsStore) {
     }
 }
 
-#[allow(clippy::disallowed_methods)] // on the companion's thread, which may wait
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)] // on the companion's thread, which may wait
 fn build(cluster: &str, options: &HdfsOptions, any_order: bool) -> hdfs_native::Result<Client> {
     let mut settings: Vec<(String, String)> = vec![(REPLACE_POLICY.to_owned(), "NEVER".to_owned())];
     if any_order {
