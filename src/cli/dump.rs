@@ -7,14 +7,17 @@ use std::path::{Path, PathBuf};
 
 use super::dump_args::DumpArgs;
 use super::dump_error::DumpError;
+use super::dump_segment::SegmentPlace;
 use super::dump_sink::FileDump;
 use super::dump_text::{self, Checkpoint};
-use super::{dump_catalog, dump_index, dump_producers, dump_segment};
+use super::{dump_catalog, dump_index, dump_producers, dump_segment, dump_tier};
 use crate::log::layout::{
     CLEANED_SUFFIX, CLEANER_CHECKPOINT, DELETED_SUFFIX, HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT,
     LOG_START_CHECKPOINT, PARTITION_METADATA, PartitionFile, RECOVERY_POINT_CHECKPOINT, SWAP_SUFFIX,
 };
 use crate::record::offset::Offset;
+use crate::tier::store::parse_partition_folder;
+use crate::wire::uuid::Uuid;
 
 /// Dumps files and folders, in the order named; an error where one of them is not whole.
 pub fn run(args: &DumpArgs) -> Result<(), DumpError> {
@@ -57,6 +60,7 @@ enum Kind {
     PartitionMetadata,
     Properties,
     Catalog,
+    TierSegment,
 }
 
 impl Kind {
@@ -83,6 +87,11 @@ impl Kind {
                 return core.parse::<u16>().is_ok().then_some(Self::Checkpoint(Checkpoint::Core));
             }
             _ => {}
+        }
+        // In the tier a file's name is its segment's id, and its folder names the partition.
+        let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+        if Uuid::from_base64(name).is_some() && folder.and_then(parse_partition_folder).is_some() {
+            return Some(Self::TierSegment);
         }
         match PartitionFile::parse(name) {
             PartitionFile::Log(segment) => Some(Self::Segment(segment.0)),
@@ -111,6 +120,7 @@ impl Kind {
             Self::PartitionMetadata => "partition_metadata",
             Self::Properties => "meta_properties",
             Self::Catalog => "catalog",
+            Self::TierSegment => "tier_segment",
         }
     }
 }
@@ -148,13 +158,16 @@ fn gather(path: &Path, depth: usize, known: &mut Vec<(PathBuf, Kind)>) -> Result
 }
 
 fn dump_file(path: &Path, kind: Kind, args: &DumpArgs, out: &mut dyn Write) -> Result<Option<String>, DumpError> {
+    if kind == Kind::TierSegment {
+        return dump_tier::dump(path, args, out);
+    }
     let read = DumpError::of_file(path);
     let file_bytes = fs::metadata(path).map_err(&read)?.len();
     let name = path.display().to_string();
     let file =
         FileDump::begin(out, args.output, name, kind.name(), file_bytes, args.limit).map_err(DumpError::Output)?;
     if let Kind::Segment(base) = kind {
-        return dump_segment::dump(path, base, args, file);
+        return dump_segment::dump(&SegmentPlace::file(path), base, args, file);
     }
     // Everything but a segment is small: an index has an entry for every few kilobytes of its segment.
     let mut bytes = Vec::new();
@@ -164,10 +177,11 @@ fn dump_file(path: &Path, kind: Kind, args: &DumpArgs, out: &mut dyn Write) -> R
         return Err(read(io::Error::new(io::ErrorKind::FileTooLarge, "over 1 GiB: no such file is that large")));
     }
     let text = || String::from_utf8_lossy(&bytes);
+    let beside = SegmentPlace::file(&path.with_extension("log"));
     match kind {
-        Kind::Segment(_) => Ok(None),
-        Kind::OffsetIndex(base) => dump_index::dump_offsets(path, &bytes, base, args, file),
-        Kind::TimeIndex(base) => dump_index::dump_times(path, &bytes, base, args, file),
+        Kind::Segment(_) | Kind::TierSegment => Ok(None),
+        Kind::OffsetIndex(base) => dump_index::dump_offsets(&beside, &bytes, base, args, file),
+        Kind::TimeIndex(base) => dump_index::dump_times(&beside, &bytes, base, args, file),
         Kind::TransactionIndex => dump_producers::dump_aborted(&bytes, args.offset, file),
         Kind::Snapshot => dump_producers::dump_snapshot(&bytes, file),
         Kind::Checkpoint(kind) => dump_text::dump_checkpoint(kind, &text(), file),
@@ -256,6 +270,31 @@ mod tests {
                 assert_eq!(Some(value.as_str()), word, "{name} in {theirs}");
             }
         }
+    }
+
+    #[test]
+    fn a_segment_of_the_tier_is_shown_section_by_section() {
+        let tier = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tier");
+        let (done, rows) = dump(&args(vec![tier.clone()]));
+        done.expect("whole");
+        let of_kind = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).count();
+        assert_eq!((of_kind("section"), of_kind("file"), of_kind("problem")), (6, 7, 0), "{rows:?}");
+        assert_eq!((of_kind("producer"), of_kind("epoch"), of_kind("aborted")), (3, 1, 9));
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let inner = folder.path().join("orders-3--_v7-_v7-_v7-_v7-_v7-w");
+        fs::create_dir(&inner).expect("a scratch folder");
+        let good =
+            fs::read(tier.join(inner.file_name().expect("a name")).join("AAECAwQFBgcICQoLDA0ODw")).expect("golden");
+        let path = inner.join("AAECAwQFBgcICQoLDA0ODw");
+        for at in (0..good.len()).step_by(29) {
+            let mut flipped = good.clone();
+            flipped[at] ^= 1 << (at % 7);
+            fs::write(&path, &flipped).expect("a scratch file");
+            let _ = dump(&args(vec![path.clone()]));
+        }
+        fs::write(&path, [&[1], &good[1..]].concat()).expect("a scratch file");
+        let error = dump(&args(vec![path])).0.expect_err("another version").to_string();
+        assert!(error.contains("version byte 1"), "{error}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::args::OutputFormat;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = DUMP_EXAMPLES)]
 pub struct DumpArgs {
-    /// Files of a data directory, known by their names, or folders of them
+    /// Files of a data directory or of a tier, known by their names, or folders of them
     #[arg(required = true, value_name = "FILE|DIR")]
     pub files: Vec<PathBuf>,
     /// table: a line for each entry; json: the same as an object on each line
@@ -33,7 +33,7 @@ pub struct DumpArgs {
 const DUMP_EXAMPLES: &str = "\
 Known are segments (.log), their indexes (.index, .timeindex, .txnindex), producer snapshots (.snapshot), the checkpoints of
 Kafka and of alluvium, partition.metadata, meta.properties and alluvium.catalog. An index is checked against the segment
-beside it. The last line of each file says whether it is whole; the exit code is 1 where one is not.
+beside it. A segment of the tier ({topic}-{partition}-{topic id}/{segment id}, on a file:// tier) is shown section by section. The last line of each file says whether it is whole; the exit code is 1 where one is not.
 
 Files of a running server may be read: the newest batch of a segment can then be cut short.
 

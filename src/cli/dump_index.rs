@@ -1,24 +1,24 @@
 //! `alluvium dump` of offset and time indexes, held against the segment beside them.
 
 use std::io;
-use std::path::Path;
 
 use super::dump_args::DumpArgs;
 use super::dump_error::DumpError;
-use super::dump_segment::{BatchCursor, Found};
+use super::dump_segment::{BatchCursor, Found, SegmentPlace};
 use super::dump_sink::{FileDump, Row};
 use crate::record::batch::BatchHeader;
 use crate::record::offset::Offset;
 
 /// Prints an offset index: offset and position of each entry.
 pub fn dump_offsets(
-    path: &Path,
+    segment: &SegmentPlace,
     bytes: &[u8],
     base: Offset,
     args: &DumpArgs,
     mut out: FileDump<'_>,
 ) -> Result<Option<String>, DumpError> {
-    let mut log = open_log(path, &mut out)?;
+    let path = segment.path();
+    let mut log = open_log(segment, &mut out)?;
     let (used, mut padding) = used_bytes(bytes, OFFSET_ENTRY_BYTES);
     let mut last: Option<(u32, u32)> = None;
     for (number, entry) in used.chunks_exact(OFFSET_ENTRY_BYTES).enumerate() {
@@ -51,13 +51,14 @@ pub fn dump_offsets(
 
 /// Prints a time index: timestamp and offset of each entry.
 pub fn dump_times(
-    path: &Path,
+    segment: &SegmentPlace,
     bytes: &[u8],
     base: Offset,
     args: &DumpArgs,
     mut out: FileDump<'_>,
 ) -> Result<Option<String>, DumpError> {
-    let mut log = open_log(path, &mut out)?;
+    let path = segment.path();
+    let mut log = open_log(segment, &mut out)?;
     let (used, mut padding) = used_bytes(bytes, TIME_ENTRY_BYTES);
     let mut last: Option<(i64, u32)> = None;
     let mut batch = None;
@@ -116,16 +117,15 @@ fn used_bytes(bytes: &[u8], entry_bytes: usize) -> (&[u8], usize) {
 }
 
 /// The segment beside an index; says so where there is none.
-fn open_log(index: &Path, out: &mut FileDump<'_>) -> Result<Option<BatchCursor>, DumpError> {
-    let path = index.with_extension("log");
-    match BatchCursor::open(&path) {
+fn open_log(segment: &SegmentPlace, out: &mut FileDump<'_>) -> Result<Option<BatchCursor>, DumpError> {
+    match BatchCursor::open(segment) {
         Ok(cursor) => Ok(Some(cursor)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             out.row(&Row::new("note").with("what", "no segment beside it: entries are not held against one"))
                 .map_err(DumpError::Output)?;
             Ok(None)
         }
-        Err(error) => Err(DumpError::of_file(&path)(error)),
+        Err(error) => Err(DumpError::of_file(segment.path())(error)),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -17,12 +17,39 @@ use crate::record::offset::Offset;
 use crate::record::record_fields::Record;
 use crate::record::record_reader::read_records;
 
+/// Where the batches of a segment lie: all of a file, or a part of one.
+#[derive(Clone, Debug)]
+pub struct SegmentPlace {
+    path: PathBuf,
+    from_bytes: u64,
+    len_bytes: Option<u64>,
+}
+
+impl SegmentPlace {
+    /// A whole file.
+    pub fn file(path: &Path) -> Self {
+        Self { path: path.to_path_buf(), from_bytes: 0, len_bytes: None }
+    }
+
+    /// A part of a file.
+    pub fn part(path: &Path, from_bytes: u64, len_bytes: u64) -> Self {
+        Self { path: path.to_path_buf(), from_bytes, len_bytes: Some(len_bytes) }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
 /// The batches of a segment one after another, by their headers.
 pub struct BatchCursor {
     reader: BufReader<File>,
+    /// Where the segment begins in its file.
+    from_bytes: u64,
     /// Where the next batch begins.
     pub position: u64,
-    /// Length of the file.
+    /// Length of the segment.
     pub file_bytes: u64,
 }
 
@@ -38,10 +65,13 @@ pub enum Found {
 
 impl BatchCursor {
     /// At the beginning of a segment.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let file_bytes = file.metadata()?.len();
-        Ok(Self { reader: BufReader::with_capacity(PIECE_BYTES, file), position: 0, file_bytes })
+    pub fn open(place: &SegmentPlace) -> io::Result<Self> {
+        let mut file = File::open(&place.path)?;
+        let left_bytes = file.metadata()?.len().saturating_sub(place.from_bytes);
+        let file_bytes = place.len_bytes.map_or(left_bytes, |len_bytes| len_bytes.min(left_bytes));
+        file.seek(SeekFrom::Start(place.from_bytes))?;
+        let reader = BufReader::with_capacity(PIECE_BYTES, file);
+        Ok(Self { reader, from_bytes: place.from_bytes, position: 0, file_bytes })
     }
 
     /// Reads the header at `position`.
@@ -77,7 +107,7 @@ impl BatchCursor {
 
     /// Goes to a byte where a batch should begin.
     pub fn seek(&mut self, position: u64) -> io::Result<()> {
-        self.reader.seek(SeekFrom::Start(position))?;
+        self.reader.seek(SeekFrom::Start(self.from_bytes.saturating_add(position)))?;
         self.position = position;
         Ok(())
     }
@@ -107,9 +137,14 @@ impl BatchCursor {
 }
 
 /// Prints the batches of a segment with this base offset.
-pub fn dump(path: &Path, base: Offset, args: &DumpArgs, mut out: FileDump<'_>) -> Result<Option<String>, DumpError> {
-    let read = DumpError::of_file(path);
-    let mut cursor = BatchCursor::open(path).map_err(&read)?;
+pub fn dump(
+    place: &SegmentPlace,
+    base: Offset,
+    args: &DumpArgs,
+    mut out: FileDump<'_>,
+) -> Result<Option<String>, DumpError> {
+    let read = DumpError::of_file(place.path());
+    let mut cursor = BatchCursor::open(place).map_err(&read)?;
     let mut next_offset = base;
     let (mut records, mut unchecked) = (0_u64, 0_u64);
     let mut batch = Vec::new();

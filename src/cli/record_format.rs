@@ -39,12 +39,12 @@ pub struct RecordPrinter {
 impl RecordPrinter {
     /// As the flags say.
     pub fn new(args: &ConsumeArgs) -> Self {
-        Self {
-            format: args.format,
-            key_separator: args.key_separator.clone(),
-            null: args.null_value.clone(),
-            template: args.template.clone(),
-        }
+        Self::of(args.format, args.key_separator.clone(), args.null_value.clone(), args.template.clone())
+    }
+
+    /// In a format; `null` stands for a null.
+    pub fn of(format: RecordFormat, key_separator: Option<String>, null: String, template: Template) -> Self {
+        Self { format, key_separator, null, template }
     }
 
     /// Writes one record.

@@ -7,7 +7,12 @@ use serde_json::json;
 use super::args::OutputFormat;
 use super::hdfs_args::HdfsArgs;
 use super::output;
+use super::restore_files::RestoreError;
 use super::tier_args::{TierCheckArgs, TierCommand, TierListArgs};
+use super::tier_cat::{self, CatError};
+use super::tier_rebuild;
+use super::tier_restore;
+use super::tier_scrub;
 use super::tier_verify;
 use crate::ring::buffer::Buffer;
 use crate::ring::core::{self as ring_core, CoreOptions, RunError};
@@ -15,7 +20,7 @@ use crate::ring::io::Io;
 use crate::ring::mesh::CoreMesh;
 use crate::shard::options::TierOptions;
 use crate::shard::tier;
-use crate::tier::error::{MetadataError, StoreError};
+use crate::tier::error::{ManifestError, MetadataError, OwnerError, StoreError};
 use crate::tier::metadata_file::{LoadedMetadata, MetadataFile};
 use crate::tier::store::{Store, TEMPORARY_FOLDER};
 use crate::tier::tier_url::TierUrl;
@@ -43,6 +48,18 @@ pub enum TierCommandError {
     /// The store does not do it.
     #[error("the tier: {0}")]
     Store(#[from] StoreError),
+    /// Its manifests cannot be used.
+    #[error("the tier: {0}")]
+    Manifest(#[from] ManifestError),
+    /// It is nobody's, or another one's.
+    #[error("the tier: {0}")]
+    Owner(#[from] OwnerError),
+    /// A restore came to nothing.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+    /// The records of a file cannot be shown.
+    #[error(transparent)]
+    Cat(#[from] CatError),
     /// Built without HDFS.
     #[error("this program was built without HDFS; build it with `--features hdfs`")]
     NoHdfs,
@@ -65,6 +82,10 @@ pub fn run(command: &TierCommand) -> Result<(), TierCommandError> {
     match command.clone() {
         TierCommand::Ls(args) => on_a_ring(move |io| list(io, args)),
         TierCommand::Check(args) => on_a_ring(move |io| check(io, args)),
+        TierCommand::Cat(args) => on_a_ring(move |io| tier_cat::cat(io, args)),
+        TierCommand::Scrub(args) => on_a_ring(move |io| tier_scrub::scrub(io, args)),
+        TierCommand::Restore(args) if args.metadata_only => on_a_ring(move |io| tier_rebuild::rebuild(io, args)),
+        TierCommand::Restore(args) => on_a_ring(move |io| tier_restore::restore(io, args)),
         TierCommand::Verify(args) => on_a_ring(move |io| tier_verify::verify(io, args)),
     }
 }

@@ -39,6 +39,12 @@ impl Snapshot {
         self.state.cluster_id
     }
 
+    /// The first producer id that no core has.
+    #[must_use]
+    pub fn next_producer_id(&self) -> i64 {
+        self.state.next_producer_id
+    }
+
     /// The cores of the running server, ascending.
     #[must_use]
     pub fn cores(&self) -> &[CoreIndex] {

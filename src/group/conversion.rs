@@ -189,9 +189,14 @@ fn upgraded(classic: &ClassicGroup, topics: &dyn Topics) -> Option<ConsumerGroup
     group.epoch = classic.generation;
     group.assignment_epoch = classic.generation;
     for member in classic.members() {
-        let assigned: Partitions = subscription::assigned(&member.assignment, topics)?;
+        let target: Partitions = subscription::assigned(&member.assignment, topics)?;
         let protocol = classic.protocol_name.as_deref().or_else(|| member.protocols.first().map(|one| &*one.name))?;
         let said = subscription::subscription(member.metadata(protocol), topics)?;
+        // In a rebalance it may still have what it has said that it has, and what it is not to have any more.
+        let mut assigned = target.clone();
+        for (topic, parts) in said.owned {
+            assigned.entry(topic).or_default().extend(parts);
+        }
         let upgraded = ConsumerMember {
             instance_id: member.instance_id.clone(),
             rack_id: said.rack_id,
@@ -205,10 +210,10 @@ fn upgraded(classic: &ClassicGroup, topics: &dyn Topics) -> Option<ConsumerGroup
             }),
             epoch: classic.generation,
             previous_epoch: classic.generation,
-            assigned: assigned.clone(),
+            assigned,
             ..ConsumerMember::new(member.member_id.clone())
         };
-        group.target.insert(member.member_id.clone(), assigned);
+        group.target.insert(member.member_id.clone(), target);
         group.members.insert(member.member_id.clone(), upgraded);
     }
     // The topics are those that the classic group was assigned; only a change of them raises the epoch.

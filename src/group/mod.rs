@@ -8,6 +8,7 @@ pub mod assignor;
 pub mod classic_client;
 pub mod classic_group;
 pub mod classic_member;
+pub mod committed;
 pub mod config;
 pub mod consumer_group;
 pub mod consumer_member;

@@ -83,7 +83,11 @@ pub async fn remove_producer_snapshot(io: &Io, folder: &Path, offset: Offset) ->
     remove_if_there(io, &producer_snapshot_path(folder, offset)).await
 }
 
-pub(in crate::log) async fn write_metadata(io: &Io, folder: &Path, topic_id: TopicId) -> Result<(), RecoveryError> {
+/// Writes `partition.metadata`; durable on return.
+///
+/// # Errors
+/// Where the disk refuses.
+pub async fn write_metadata(io: &Io, folder: &Path, topic_id: TopicId) -> Result<(), RecoveryError> {
     let path = folder.join(PARTITION_METADATA);
     replace_file(io, &path, partition_metadata::to_text(topic_id).into_bytes()).await.map_err(at_path(&path))
 }

@@ -19,6 +19,7 @@ use crate::shard::core::{Shard, ShardMail, StartState};
 use crate::shard::error::StartError;
 use crate::shard::forward;
 use crate::shard::hosting::{self, Closed};
+use crate::shard::manifest_writer;
 use crate::shard::options::ShardOptions;
 use crate::shard::retention;
 use crate::shard::tier_work;
@@ -85,6 +86,7 @@ pub async fn run(
     io.spawn(retention::keep(shard.clone()));
     io.spawn(cleaner::keep(shard.clone()));
     io.spawn(tier_work::keep(shard.clone()));
+    io.spawn(manifest_writer::keep(shard.clone()));
     ready();
     stop.await;
 

@@ -201,6 +201,38 @@ async fn take_clean_marker(io: &Io, path: &Path) -> Result<bool, DataDirError> {
     }
 }
 
+/// True where nothing stands in a directory that a server would take for data.
+///
+/// # Errors
+/// It cannot be read, or has files of somebody else.
+pub async fn is_free(io: &Io, path: &Path) -> Result<bool, DataDirError> {
+    Ok(read_meta(io, path).await?.is_none())
+}
+
+/// The cluster that a directory belongs to; `None` where it is nobody's.
+///
+/// # Errors
+/// It cannot be read, or has files of somebody else.
+pub async fn cluster_of(io: &Io, path: &Path) -> Result<Option<String>, DataDirError> {
+    Ok(read_meta(io, path).await?.map(|meta| meta.cluster_id))
+}
+
+/// Makes a directory that was filled by hand one of this cluster and node; until then no server takes it.
+///
+/// # Errors
+/// The disk refuses.
+pub async fn make_ours(
+    io: &Io,
+    path: &Path,
+    cluster_id: &str,
+    node_id: i32,
+    directory_id: [u8; 16],
+) -> Result<(), DataDirError> {
+    let meta = Meta { cluster_id: cluster_id.to_owned(), node_id, directory_id: Uuid(directory_id) };
+    let file = path.join(META_FILE);
+    replace_file(io, &file, meta.text().into_bytes()).await.map_err(at(path, &file))
+}
+
 /// Notes a clean stop in a directory, as Kafka does.
 ///
 /// # Errors

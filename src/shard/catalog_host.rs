@@ -173,6 +173,16 @@ impl CatalogHost {
         Ok(Changed { snapshot: catalog.snapshot(), publish: producer_ids.is_none(), producer_ids })
     }
 
+    /// The version of the catalog.
+    pub(in crate::shard) fn version(&self) -> u64 {
+        self.catalog.borrow().snapshot().version()
+    }
+
+    /// All of it as bytes.
+    pub(in crate::shard) fn image(&self) -> Vec<u8> {
+        catalog_file::image(&self.catalog.borrow())
+    }
+
     /// Replaces a file that has grown by an image of the state.
     async fn compact(&self, io: &Io) {
         if !catalog_file::wants_compaction(&self.catalog.borrow(), self.end_bytes.get()) {

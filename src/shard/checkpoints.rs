@@ -244,7 +244,7 @@ pub async fn merge(io: &Io, dir: &DataDir, core_count: u32) -> io::Result<()> {
 /// Each core's own recovery points: this and its index.
 const CORE_RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint.core-";
 /// Its log start offsets.
-const CORE_LOG_STARTS: &str = "log-start-offset-checkpoint.core-";
+pub const CORE_LOG_STARTS: &str = "log-start-offset-checkpoint.core-";
 /// Where its compactions have come to.
 const CORE_CLEANED: &str = "cleaner-offset-checkpoint.core-";
 const CHECKPOINT_BYTES_MAX: u64 = 64 << 20;

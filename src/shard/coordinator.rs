@@ -98,6 +98,11 @@ impl<M: Machine> Coordinator<M> {
         &self.partition
     }
 
+    /// Looks at its state; `None` while that is not loaded.
+    pub(in crate::shard) fn look<R>(&self, look: impl FnOnce(&M) -> R) -> Option<R> {
+        self.machine.borrow().as_ref().filter(|_| self.state.get() == State::Active).map(look)
+    }
+
     /// Its partition has gone: who waits is told, and nothing is answered any more.
     pub(in crate::shard) fn end(&self, shard: &Shard) {
         self.state.set(State::Gone);

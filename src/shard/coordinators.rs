@@ -47,7 +47,8 @@ impl<M: Machine> Coordinators<M> {
         self.by_partition.borrow().get(&partition).cloned()
     }
 
-    fn all(&self) -> Vec<Rc<Coordinator<M>>> {
+    /// All that this core has.
+    pub(in crate::shard) fn all(&self) -> Vec<Rc<Coordinator<M>>> {
         self.by_partition.borrow().values().cloned().collect()
     }
 

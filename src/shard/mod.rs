@@ -29,6 +29,7 @@ pub mod group_machine;
 pub mod hosting;
 pub mod lane;
 pub mod machine;
+pub mod manifest_writer;
 pub mod markers;
 pub mod memory;
 pub mod message;

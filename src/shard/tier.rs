@@ -14,6 +14,7 @@ use crate::record::offset::PartitionId;
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
 use crate::shard::error::RemoteReadError;
+use crate::shard::manifest_writer::ManifestNews;
 use crate::shard::options::{ShardOptions, TierOptions};
 use crate::shard::piece_source::{PieceSource, Region};
 use crate::shard::remote_bytes::RemoteBytes;
@@ -41,6 +42,7 @@ pub struct Tier {
     news: Cell<bool>,
     waiting: WaitList,
     ended: WaitList,
+    manifest_news: ManifestNews,
     files: RefCell<LruCache<RemoteSegmentId, RemoteFile, RandomState>>,
     /// Files on their way: who comes later waits for the same opening.
     opening: RefCell<HashMap<RemoteSegmentId, Rc<Opening>, RandomState>>,
@@ -92,6 +94,7 @@ impl Tier {
             news: Cell::new(true),
             waiting: WaitList::default(),
             ended: WaitList::default(),
+            manifest_news: ManifestNews::default(),
             files: RefCell::new(LruCache::with_hasher(open_files_max, seeds())),
             opening: RefCell::new(HashMap::with_hasher(seeds())),
             cache: RemoteCache::new(memory, index_bytes_max, seeds),
@@ -107,6 +110,11 @@ impl Tier {
     /// Decides what may be done when; never borrowed across an await.
     pub(in crate::shard) fn mover(&self) -> &RefCell<Mover> {
         &self.mover
+    }
+
+    /// What the next manifest has to say.
+    pub(in crate::shard) fn manifest_news(&self) -> &ManifestNews {
+        &self.manifest_news
     }
 
     /// True once the base folder is known to be ours.

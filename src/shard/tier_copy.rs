@@ -128,7 +128,8 @@ async fn copy_with(
     // Of the batches themselves: retention goes by it for years.
     segment.max_timestamp = max_timestamp;
     check_goes_on(shard, partition)?;
-    remote.record(io, SegmentEvent::Copy(segment)).await?;
+    remote.record(io, SegmentEvent::Copy(segment.clone())).await?;
+    tier.manifest_news().note(id, SegmentEvent::Image(segment));
     shard.counters().segments_copied.add(1);
     let elapsed_ms = io.now().since(began_at) / 1_000_000;
     info!(topic, partition = id.partition, segment = %candidate.segment, remote_segment = %segment_id, bytes = header.len_bytes(), elapsed_ms, "copied a segment to the tier");

@@ -35,7 +35,9 @@ pub(in crate::shard) async fn remove_segment(
     check_goes_on(shard, partition)?;
     let Some(tier) = shard.tier() else { return Err(WorkError::GivenUp) };
     shard.counters().remote_delete_requests.add(1);
-    remote.record(shard.io(), SegmentEvent::Delete { id, state: SegmentState::DeleteStarted }).await?;
+    let begun = SegmentEvent::Delete { id, state: SegmentState::DeleteStarted };
+    remote.record(shard.io(), begun.clone()).await?;
+    tier.manifest_news().note(partition.id(), begun);
     tier.forget(id);
     for path in [temporary_path(id), segment_path(partition.topic(), partition.id(), id)] {
         let removed = tier.store().remove(&path, false).await;

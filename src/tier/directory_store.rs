@@ -83,6 +83,11 @@ impl DirectoryStore {
         Ok(self.open(path).await?.len_bytes)
     }
 
+    pub(in crate::tier) async fn modified_ms(&self, path: &str) -> Result<i64, StoreError> {
+        let opened = self.open(path).await?;
+        opened.file.modified_ms().await.map_err(|e| StoreError::of(path, e))
+    }
+
     pub(in crate::tier) async fn open(&self, path: &str) -> Result<DirectoryFile, StoreError> {
         let file = self.io.open(&self.full(path), OpenHow::Read).await.map_err(|e| StoreError::of(path, e))?;
         let len_bytes = file.len().await.map_err(|e| StoreError::of(path, e))?;

@@ -109,6 +109,32 @@ pub enum MetadataError {
     },
 }
 
+/// A manifest that cannot be used. Nothing was changed.
+#[derive(Debug, Error)]
+pub enum ManifestError {
+    /// The store does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A newer server wrote it.
+    #[error("{path} has version {found} of manifests, this server knows up to {known}: use the alluvium that wrote it")]
+    Newer {
+        /// Within the store.
+        path: String,
+        /// Its version.
+        found: u16,
+        /// The latest known here.
+        known: u16,
+    },
+    /// Not what was written.
+    #[error("{path}: {what}")]
+    Damaged {
+        /// Within the store.
+        path: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
 /// Why a base folder may not be used.
 #[derive(Debug, Error)]
 pub enum OwnerError {

@@ -42,7 +42,7 @@ struct Inner {
     client: RefCell<Option<Client>>,
     /// A call took too long: a client that is made from now on asks the NameNodes of a nameservice in any order.
     any_order: Cell<bool>,
-    /// Files whose creation nobody answered in time: a NameNode that goes on may carry it out yet.
+    /// Files that were given up: they may be there, or come into being yet.
     doubtful: RefCell<Vec<String>>,
     is_sweeping: Cell<bool>,
 }
@@ -137,17 +137,12 @@ impl HdfsStore {
             how = how.replication(replication);
         }
         let created = self.ask(path, |client, full| async move { client.create(&full, how).await }).await;
-        if let Err(StoreError::Io { source, .. }) = &created
-            && source.kind() == io::ErrorKind::TimedOut
-        {
-            self.remove_later(path);
-        }
-        let writer = created?;
+        let writer = created.inspect_err(|_| self.remove_later(path))?;
         Ok(HdfsUpload { store: self.clone(), path: path.to_owned(), writer: Some(writer) })
     }
 
-    /// Whoever asked for the file gives it up and deletes it, but a NameNode that hung carries out what it was asked for in
-    /// any order when it goes on: the file may come into being after its deletion.
+    /// For a file that is given up. Whoever asked for it deletes it, or cannot now; and a NameNode that hung carries out what
+    /// it was asked for in any order when it goes on: the file may come into being after its deletion.
     fn remove_later(&self, path: &str) {
         let mut doubtful = self.inner.doubtful.borrow_mut();
         if doubtful.len() < DOUBTFUL_MAX {
@@ -171,6 +166,12 @@ impl HdfsStore {
         let status: FileStatus =
             self.ask(path, |client, full| async move { client.get_file_info(&full).await }).await?;
         Ok(status.length as u64)
+    }
+
+    pub(in crate::tier) async fn modified_ms(&self, path: &str) -> Result<i64, StoreError> {
+        let status: FileStatus =
+            self.ask(path, |client, full| async move { client.get_file_info(&full).await }).await?;
+        Ok(i64::try_from(status.modification_time).unwrap_or(i64::MAX))
     }
 
     pub(in crate::tier) async fn open(&self, path: &str) -> Result<HdfsFile, StoreError> {
@@ -232,6 +233,7 @@ impl HdfsUpload {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let writer = self.writer.take().ok_or_else(|| StoreError::of(&self.path, gone()))?;
         let called = self.store.call(async move { Box::pin(job(writer)).await }).await;
+        let called = called.inspect_err(|_| self.store.remove_later(&self.path));
         self.writer = Some(called.map_err(|e| StoreError::of(&self.path, e))?);
         Ok(())
     }

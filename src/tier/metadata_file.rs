@@ -107,6 +107,12 @@ impl MetadataFile {
         &self.header
     }
 
+    /// The partition's folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
     /// Adds a change; durable on return.
     ///
     /// # Errors
@@ -215,7 +221,7 @@ impl ReadAhead {
 }
 
 /// Reads all of a file, whatever its length, and leaves the core to others in between.
-async fn read_whole(io: &Io, path: &Path) -> std::io::Result<Vec<u8>> {
+pub(in crate::tier) async fn read_whole(io: &Io, path: &Path) -> std::io::Result<Vec<u8>> {
     let file = io.open(path, OpenHow::Read).await?;
     let mut bytes = Vec::new();
     loop {
@@ -229,11 +235,11 @@ async fn read_whole(io: &Io, path: &Path) -> std::io::Result<Vec<u8>> {
     }
 }
 
-fn at_path(path: &Path) -> impl FnOnce(std::io::Error) -> MetadataError + '_ {
+pub(in crate::tier) fn at_path(path: &Path) -> impl FnOnce(std::io::Error) -> MetadataError + '_ {
     move |source| MetadataError::Io { path: path.display().to_string(), source }
 }
 
-fn encode_header(header: &MetadataHeader) -> Vec<u8> {
+pub(in crate::tier) fn encode_header(header: &MetadataHeader) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + header.topic.len() + header.store_url.len());
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&VERSION.to_be_bytes());
@@ -249,7 +255,7 @@ fn encode_header(header: &MetadataHeader) -> Vec<u8> {
     out
 }
 
-fn decode_header(rest: &mut &[u8]) -> Result<MetadataHeader, &'static str> {
+pub(in crate::tier) fn decode_header(rest: &mut &[u8]) -> Result<MetadataHeader, &'static str> {
     const NONE: &str = "it is no file of remote segments";
     let whole = *rest;
     let magic: [u8; 8] = take(rest).ok_or(NONE)?;
@@ -278,7 +284,7 @@ fn decode_header(rest: &mut &[u8]) -> Result<MetadataHeader, &'static str> {
 }
 
 /// Length, CRC-32C of the payload, payload.
-fn frame_of(payload: &[u8]) -> Vec<u8> {
+pub(in crate::tier) fn frame_of(payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(FRAME_HEAD_BYTES + payload.len());
     frame.extend_from_slice(&u32::try_from(payload.len()).unwrap_or(u32::MAX).to_be_bytes());
     frame.extend_from_slice(&crc32c(payload).to_be_bytes());
@@ -287,7 +293,7 @@ fn frame_of(payload: &[u8]) -> Vec<u8> {
 }
 
 /// The payload of the next whole frame; else what is left is torn.
-fn next_frame<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(in crate::tier) fn next_frame<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let mut at = *rest;
     let len = usize::try_from(u32::from_be_bytes(take(&mut at)?)).ok()?;
     let crc = u32::from_be_bytes(take(&mut at)?);

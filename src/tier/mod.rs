@@ -15,8 +15,13 @@ pub mod hdfs_options;
 #[cfg(feature = "hdfs")]
 pub mod hdfs_store;
 pub mod index_check;
+pub mod lineage;
+pub mod manifest;
+pub mod manifest_folder;
+pub mod manifest_view;
 pub mod metadata;
 pub mod metadata_file;
+pub mod metadata_image;
 pub mod mover;
 pub mod owner;
 pub mod remote_expiry;
@@ -26,4 +31,5 @@ pub mod segment_state;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim_store;
 pub mod store;
+pub mod survey;
 pub mod tier_url;

@@ -33,6 +33,18 @@ pub async fn claim(io: &Io, store: &Store, cluster_id: &str, has_segments: bool)
     Ok(())
 }
 
+/// The id of the cluster that has the base folder; `None` where nobody has.
+///
+/// # Errors
+/// The store does not answer.
+pub async fn find(io: &Io, store: &Store) -> Result<Option<String>, StoreError> {
+    match read_owner(io, store).await {
+        Ok(found) => Ok(found.strip_prefix(OWNER_LINE).map(|id| id.trim().to_owned())),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 async fn read_owner(io: &Io, store: &Store) -> Result<String, StoreError> {
     let file = store.open(OWNER_FILE).await?;
     let wanted_bytes = usize::try_from(file.len_bytes()).unwrap_or(usize::MAX).min(OWNER_BYTES_MAX);

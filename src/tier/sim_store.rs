@@ -143,6 +143,12 @@ impl SimStore {
         self.end(path, fails, len_bytes)
     }
 
+    pub(in crate::tier) async fn modified_ms(&self, path: &str) -> Result<i64, StoreError> {
+        let fails = self.begin(path).await?;
+        let modified_ms = self.inner.folder.modified_ms(path).await?;
+        self.end(path, fails, modified_ms)
+    }
+
     pub(in crate::tier) async fn open(&self, path: &str) -> Result<SimStoredFile, StoreError> {
         let fails = self.begin(path).await?;
         let file = self.inner.folder.open(path).await?;

@@ -149,6 +149,20 @@ impl Store {
         }
     }
 
+    /// When a file was last written, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// It is not there, or the store does not say now.
+    pub async fn modified_ms(&self, path: &str) -> Result<i64, StoreError> {
+        match self {
+            Self::Directory(store) => store.modified_ms(path).await,
+            #[cfg(feature = "hdfs")]
+            Self::Hdfs(store) => store.modified_ms(path).await,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Sim(store) => store.modified_ms(path).await,
+        }
+    }
+
     /// Opens a file to be read.
     ///
     /// # Errors
@@ -282,6 +296,17 @@ pub fn partition_folder(topic: &str, id: PartitionId) -> String {
     format!("{topic}-{}-{}", id.partition, id.topic_id)
 }
 
+/// Reads the name of a partition's folder; `None` for any other name. The topic may have dashes, and so may the id.
+pub fn parse_partition_folder(name: &str) -> Option<(&str, PartitionId)> {
+    let at = name.len().checked_sub(TOPIC_ID_CHARACTERS).filter(|at| name.is_char_boundary(*at))?;
+    let (front, topic_id) = name.split_at(at);
+    let topic_id = topic_id.parse().ok()?;
+    let (topic, partition) = front.strip_suffix('-')?.rsplit_once('-')?;
+    let is_number = !partition.is_empty() && partition.bytes().all(|byte| byte.is_ascii_digit());
+    let partition: i32 = partition.parse().ok().filter(|_| is_number && !topic.is_empty())?;
+    Some((topic, PartitionId { topic_id, partition }))
+}
+
 /// The file of a segment.
 pub fn segment_path(topic: &str, id: PartitionId, segment: RemoteSegmentId) -> String {
     format!("{}/{segment}", partition_folder(topic, id))
@@ -294,3 +319,33 @@ pub fn temporary_path(segment: RemoteSegmentId) -> String {
 
 /// Where files are that are being written.
 pub const TEMPORARY_FOLDER: &str = ".tmp";
+const TOPIC_ID_CHARACTERS: usize = 22;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::offset::TopicId;
+
+    #[test]
+    fn a_partitions_folder_comes_back_and_other_names_do_not() {
+        for topic in ["t", "a-b", "-", "x-1", ".dots"] {
+            for byte in [0x07, 0xfb, 0xff] {
+                let id = PartitionId { topic_id: TopicId([byte; 16]), partition: 12 };
+                assert_eq!(parse_partition_folder(&partition_folder(topic, id)), Some((topic, id)), "{topic}");
+            }
+        }
+        for name in [
+            "",
+            TEMPORARY_FOLDER,
+            ".manifests",
+            "alluvium-owner",
+            "t-0",
+            "t-x-AAAAAAAAAAAAAAAAAAAAAA",
+            "-0-AAAAAAAAAAAAAAAAAAAAAA",
+            "t-0-AAAAAAAAAAAAAAAAAAAAA!",
+            "ääääääääääääääää",
+        ] {
+            assert_eq!(parse_partition_folder(name), None, "{name}");
+        }
+    }
+}

@@ -86,6 +86,11 @@ fn judge_bumping(transaction: &Transaction, request: &End) -> Result<Verdict, Er
         return Err(ErrorCode::InvalidProducerIdMapping);
     }
     let is_current = transaction.producer_epoch == epoch;
+    // The producer has gone on already, and ends its next transaction while the markers of this one are written: it comes
+    // again. (franz-go aborts at once what it produced nothing in; to be fenced is the end of a client.)
+    if is_current && transaction.state.is_prepared() && transaction.bumps_epochs() {
+        return Err(ErrorCode::ConcurrentTransactions);
+    }
     let is_retry = has_bumped || has_new_id;
     let is_valid = match transaction.state {
         TransactionState::PrepareCommit | TransactionState::PrepareAbort => has_bumped,

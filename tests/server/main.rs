@@ -8,3 +8,4 @@ mod retention;
 #[path = "../support/mod.rs"]
 mod support;
 mod tier;
+mod tier_restore;

@@ -18,55 +18,61 @@ use crate::support::process::{Server, ServerPlan, binary};
 use crate::support::random::{self, Random};
 use crate::support::wait;
 
-const TOPIC: &str = "t";
+pub(crate) const TOPIC: &str = "t";
 /// Work is looked for all the time.
 const OFTEN: &str = "--set log.initial.task.delay.ms=0 --set log.retention.check.interval.ms=50 \
      --set remote.log.manager.task.interval.ms=50 --set remote.log.manager.task.retry.backoff.ms=10 \
      --set remote.log.manager.task.retry.backoff.max.ms=50";
 /// A segment is full when an index is: after two batches.
 const TINY_SEGMENTS: [(&str, &str); 2] = [("segment.index.bytes", "24"), ("index.interval.bytes", "0")];
-const TIERED: (&str, &str) = ("remote.storage.enable", "true");
+pub(crate) const TIERED: (&str, &str) = ("remote.storage.enable", "true");
 
-const LATEST: i64 = -1;
-const EARLIEST: i64 = -2;
-const EARLIEST_LOCAL: i64 = -4;
-const LATEST_TIERED: i64 = -5;
+pub(crate) const LATEST: i64 = -1;
+pub(crate) const EARLIEST: i64 = -2;
+pub(crate) const EARLIEST_LOCAL: i64 = -4;
+pub(crate) const LATEST_TIERED: i64 = -5;
 const EARLIEST_PENDING_UPLOAD: i64 = -6;
 
 /// A data directory and a tier beside it.
-struct Place {
+pub(crate) struct Place {
     folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().expect("a scratch folder") }
     }
 
-    fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    fn tier(&self) -> PathBuf {
+    pub(crate) fn tier(&self) -> PathBuf {
         self.folder.path().join("tier")
     }
 
-    fn plan(&self) -> ServerPlan {
+    pub(crate) fn plan(&self) -> ServerPlan {
         let flags = format!("{OFTEN} --tier file://{}", self.tier().display());
         ServerPlan { cores: "1".to_owned(), ..ServerPlan::new(&self.data()).flags(&flags) }
     }
 
     /// Files of segments in the tier.
-    fn remote_files(&self) -> Vec<PathBuf> {
+    pub(crate) fn remote_files(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for folder in fs::read_dir(self.tier()).into_iter().flatten().flatten() {
             let name = folder.file_name().to_string_lossy().into_owned();
-            if folder.path().is_dir() && name != ".tmp" {
+            if folder.path().is_dir() && !name.starts_with('.') {
                 let files = fs::read_dir(folder.path()).expect("a folder").flatten();
                 found.extend(files.map(|file| file.path()));
             }
         }
         found
+    }
+
+    /// Segments on their way, or left there; manifests come and go.
+    fn half_written(&self) -> usize {
+        let entries = fs::read_dir(self.tier().join(".tmp")).into_iter().flatten().flatten();
+        entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with("manifest-")).count()
     }
 
     fn local_logs(&self) -> usize {
@@ -79,21 +85,21 @@ fn names(folder: &Path, suffix: &str) -> usize {
     entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(suffix)).count()
 }
 
-fn eventually(what: &str, mut ask: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut ask: impl FnMut() -> bool) {
     wait::until(what, Duration::from_secs(60), || ask().then_some(()));
 }
 
-fn create(server: &Server, configs: &[(&str, &str)]) {
+pub(crate) fn create(server: &Server, configs: &[(&str, &str)]) {
     let code = server.client(0).create_topic(TOPIC, 1, configs).expect("the server answers");
     assert_eq!(code, 0, "create {TOPIC} with {configs:?}");
 }
 
-fn tiered(more: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+pub(crate) fn tiered(more: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
     TINY_SEGMENTS.into_iter().chain([TIERED]).chain(more.iter().copied()).collect()
 }
 
 /// Batches of two records, whose values tell their offsets.
-fn produce(server: &Server, from: i64, batches: i64) {
+pub(crate) fn produce(server: &Server, from: i64, batches: i64) {
     let mut client = server.client(0);
     for number in 0..batches {
         let base = from + 2 * number;
@@ -103,7 +109,7 @@ fn produce(server: &Server, from: i64, batches: i64) {
     }
 }
 
-fn list(server: &Server, timestamp: i64) -> i64 {
+pub(crate) fn list(server: &Server, timestamp: i64) -> i64 {
     let (offset, _, code) = server.client(0).list_offset(TOPIC, 0, timestamp).expect("the server answers");
     assert_eq!(code, 0, "ListOffsets {timestamp}");
     offset
@@ -114,7 +120,7 @@ fn read(server: &Server, from: i64) -> Vec<ReadRecord> {
 }
 
 /// All records from `from` to `end` are there, each once, with their values.
-fn assert_all(server: &Server, from: i64, end: i64) {
+pub(crate) fn assert_all(server: &Server, from: i64, end: i64) {
     let records = read(server, from);
     let offsets: Vec<i64> = records.iter().map(|record| record.offset).filter(|offset| *offset >= from).collect();
     assert_eq!(offsets, (from..end).collect::<Vec<_>>(), "records from {from}");
@@ -135,7 +141,7 @@ fn sealed_segments_move_and_consumers_read_on_as_if_nothing_had_happened() {
     eventually("the local disk shrinks", || place.local_logs() == 1);
     let copied = place.remote_files();
     assert!(copied.len() >= 10, "one file a segment: {copied:?}");
-    assert_eq!(names(&place.tier().join(".tmp"), ""), 0, "nothing half-written stays");
+    assert_eq!(place.half_written(), 0, "nothing half-written stays");
     for from in [0, 1, 2, 17, 38, 39, 40] {
         assert_all(&server, from, 40);
     }
@@ -219,7 +225,7 @@ fn a_kill_at_any_moment_leaves_no_orphan_and_no_hole() {
     eventually("all is in the tier", || list(&server, EARLIEST_LOCAL) == end);
     assert_all(&server, 0, end);
     // Each file is one that is counted: the log begins and ends with them.
-    eventually("nothing half-written stays", || names(&place.tier().join(".tmp"), "") == 0);
+    eventually("nothing half-written stays", || place.half_written() == 0);
     let segments = place.remote_files().len() as i64;
     assert!(segments >= end / 4 && segments <= end, "{segments} files for {end} records");
     assert_eq!(server.client(0).delete_topic(TOPIC).expect("the server answers"), 0);
@@ -257,17 +263,22 @@ fn c147_a_wrong_tier_or_topic_is_refused_in_words() {
     server.stop().assert_clean();
 }
 
-/// `alluvium tier` with these words: its exit code and what it printed.
-fn tier_command(place: &Place, words: &[&str]) -> (Option<i32>, String) {
-    let mut command = std::process::Command::new(binary());
-    command.arg("tier").args(words);
+/// `alluvium tier` with these words, and those that say where: its exit code and what it printed.
+pub(crate) fn tier_command(place: &Place, words: &[&str]) -> (Option<i32>, String) {
+    let (data, tier) = (place.data().display().to_string(), format!("file://{}", place.tier().display()));
+    let mut all = words.to_vec();
     if words[0] != "check" {
-        command.arg("--data-dir").arg(place.data());
+        all.extend(["--data-dir", &data]);
     }
     if words[0] != "ls" {
-        command.arg("--tier").arg(format!("file://{}", place.tier().display()));
+        all.extend(["--tier", &tier]);
     }
-    let done = command.output().expect("the binary starts");
+    tier_command_with(&all)
+}
+
+/// `alluvium tier` with these words and no more.
+pub(crate) fn tier_command_with(words: &[&str]) -> (Option<i32>, String) {
+    let done = std::process::Command::new(binary()).arg("tier").args(words).output().expect("the binary starts");
     let text = [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     (done.status.code(), text)
 }
@@ -308,6 +319,79 @@ fn verify_finds_what_is_damaged_missing_or_unknown() {
     assert_all(&server, 16, 16);
     assert!(server.client(0).fetch(TOPIC, 0, 0, 1 << 20).is_ok());
     server.stop().assert_clean();
+}
+
+#[test]
+fn scrub_finds_and_deletes_only_what_nobody_knows_and_is_old() {
+    let place = Place::new();
+    let server = place.plan().start();
+    create(&server, &tiered(&[("local.retention.bytes", "0")]));
+    produce(&server, 0, 8);
+    eventually("all is in the tier", || list(&server, EARLIEST_LOCAL) == 16);
+    server.stop().assert_clean();
+    let (code, text) = tier_command(&place, &["scrub"]);
+    assert_eq!(code, Some(0), "{text}");
+    let known = place.remote_files();
+    let folder = known[0].parent().expect("a folder").to_path_buf();
+    let orphan = folder.join("AAAAAAAAAAAAAAAAAAAAAA");
+    fs::write(&orphan, b"?").expect("writable");
+    fs::write(place.tier().join(".tmp/left-by-a-crash"), b"?").expect("writable");
+    let other = place.tier().join("other-0-AAAAAAAAAAAAAAAAAAAAAQ");
+    fs::create_dir(&other).expect("writable");
+    fs::write(other.join("AAAAAAAAAAAAAAAAAAAAAg"), b"?").expect("writable");
+    let (code, text) = tier_command(&place, &["scrub"]);
+    assert_eq!(code, Some(1), "{text}");
+    for what in
+        ["nobody knows it", "left-by-a-crash", "no data directory has this partition", "3 files that nobody knows"]
+    {
+        assert!(text.contains(what), "{what}: {text}");
+    }
+    let (_, text) = tier_command(&place, &["scrub", "--delete-orphans"]);
+    assert!(text.contains("too young") && orphan.exists(), "{text}");
+    let (_, text) = tier_command(&place, &["scrub", "--delete-orphans", "--older-than", "0"]);
+    assert!(text.contains("2 of them deleted"), "{text}");
+    assert!(!orphan.exists() && other.exists(), "{text}");
+    let (code, text) =
+        tier_command(&place, &["scrub", "--delete-orphans", "--older-than", "0", "--unknown-partitions"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!other.exists(), "{text}");
+    assert_eq!(place.remote_files().len(), known.len(), "what is known stays");
+    fs::remove_file(&known[0]).expect("there");
+    let (code, text) = tier_command(&place, &["scrub"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("missing"), "{text}");
+}
+
+#[test]
+fn one_file_is_shown_without_a_server() {
+    let place = Place::new();
+    let server = place.plan().start();
+    create(&server, &tiered(&[("local.retention.bytes", "0")]));
+    produce(&server, 0, 4);
+    eventually("all is in the tier", || list(&server, EARLIEST_LOCAL) == 8);
+    server.kill();
+    let mut values = Vec::new();
+    for file in place.remote_files() {
+        let (code, text) = tier_command_with(&["cat", &file.display().to_string()]);
+        assert_eq!(code, Some(0), "{text}");
+        values.extend(text.lines().map(str::to_owned));
+        let url = format!("file://{}", file.display());
+        let (code, json) = tier_command_with(&["cat", &url, "--format", "json", "--count", "1"]);
+        assert_eq!(code, Some(0), "{json}");
+        assert!(json.contains(r#""topic":"t""#), "{json}");
+    }
+    values.sort();
+    assert_eq!(values, (0..8).map(|offset| format!("value {offset}")).collect::<Vec<_>>());
+    let dumped = std::process::Command::new(binary()).args(["dump", "--deep"]).arg(place.tier()).output();
+    let dumped = dumped.expect("the binary starts");
+    let text = String::from_utf8_lossy(&dumped.stdout);
+    assert_eq!(dumped.status.code(), Some(0), "{text}");
+    for what in ["tier_segment", "offset_index", "leader_epochs", "producer_snapshot", "batch base_offset=0"] {
+        assert!(text.contains(what), "{what}: {text}");
+    }
+    let (code, text) = tier_command_with(&["cat", "s3://bucket/a/b"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("is no file of a tier"), "{text}");
 }
 
 /// KIP-950: what is paused loses nothing, and leaves no hole when it goes on.

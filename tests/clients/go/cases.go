@@ -62,6 +62,8 @@ func cases() []testCase {
 		}},
 		testCase{"error-record-too-large", tooLarge},
 		testCase{"recreated-topic-has-a-new-id", recreated},
+		testCase{"transactions-commit-and-abort", transactionsCommitAndAbort},
+		testCase{"consume-transform-produce-exactly-once", consumeTransformProduce},
 		testCase{"delete-topic", deleteTopic},
 	)
 }

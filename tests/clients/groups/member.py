@@ -11,6 +11,8 @@ import threading
 
 client, bootstrap, topic, group = sys.argv[1:5]
 instance = sys.argv[5] if len(sys.argv) > 5 else None
+# A static member has the time to start again.
+session_ms = 30000 if instance else 6000
 ended = threading.Event()
 
 
@@ -29,7 +31,7 @@ def confluent(protocol):
     if protocol == "consumer":
         config["group.protocol"] = "consumer"
     else:
-        config.update({"session.timeout.ms": 6000, "heartbeat.interval.ms": 300, "partition.assignment.strategy": "cooperative-sticky"})
+        config.update({"session.timeout.ms": session_ms, "heartbeat.interval.ms": 300, "partition.assignment.strategy": "cooperative-sticky"})
     if instance:
         config["group.instance.id"] = instance
     consumer = Consumer(config)
@@ -64,7 +66,7 @@ def kafka_python():
             say(assigned=sorted(p.partition for p in consumer.assignment()))
 
     consumer = KafkaConsumer(bootstrap_servers=bootstrap.split(","), group_id=group, group_instance_id=instance, enable_auto_commit=False,
-                             auto_offset_reset="earliest", session_timeout_ms=6000, heartbeat_interval_ms=300)
+                             auto_offset_reset="earliest", session_timeout_ms=session_ms, heartbeat_interval_ms=300)
     consumer.subscribe([topic], listener=Listener())
     while not ended.is_set():
         for records in consumer.poll(timeout_ms=100).values():
@@ -88,7 +90,7 @@ async def aiokafka():
             say(assigned=sorted(p.partition for p in assigned))
 
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=group, group_instance_id=instance, enable_auto_commit=False,
-                                auto_offset_reset="earliest", session_timeout_ms=6000, heartbeat_interval_ms=300)
+                                auto_offset_reset="earliest", session_timeout_ms=session_ms, heartbeat_interval_ms=300)
     consumer.subscribe([topic], listener=Listener())
     await consumer.start()
     while not ended.is_set():

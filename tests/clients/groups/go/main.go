@@ -20,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+var sessionTimeout = 6 * time.Second
 var printing sync.Mutex
 
 func say(key string, value any) {
@@ -33,7 +34,8 @@ func main() {
 	client, bootstrap, topic, group := os.Args[1], strings.Split(os.Args[2], ","), os.Args[3], os.Args[4]
 	instance := ""
 	if len(os.Args) > 5 {
-		instance = os.Args[5]
+		// A static member has the time to start again.
+		instance, sessionTimeout = os.Args[5], 30*time.Second
 	}
 	ctx, end := context.WithCancel(context.Background())
 	go func() {
@@ -69,7 +71,7 @@ func franz(ctx context.Context, bootstrap []string, topic, group, instance strin
 	}
 	options := []kgo.Opt{
 		kgo.SeedBrokers(bootstrap...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
-		kgo.SessionTimeout(6 * time.Second), kgo.HeartbeatInterval(300 * time.Millisecond), kgo.FetchMaxWait(100 * time.Millisecond),
+		kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(300 * time.Millisecond), kgo.FetchMaxWait(100 * time.Millisecond),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.Balancers(kgo.CooperativeStickyBalancer()),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, parts map[string][]int32) { changed(parts[topic], true) }),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, parts map[string][]int32) { changed(parts[topic], false) }),
@@ -125,7 +127,7 @@ func saramaMember(ctx context.Context, bootstrap []string, topic, group, instanc
 	config.Version = sarama.V2_8_0_0
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Offsets.AutoCommit.Enable = false
-	config.Consumer.Group.Session.Timeout = 6 * time.Second
+	config.Consumer.Group.Session.Timeout = sessionTimeout
 	config.Consumer.Group.Heartbeat.Interval = 300 * time.Millisecond
 	config.Consumer.Group.InstanceId = instance
 	config.Consumer.MaxWaitTime = 100 * time.Millisecond
@@ -147,7 +149,7 @@ func saramaMember(ctx context.Context, bootstrap []string, topic, group, instanc
 func kafkaGo(ctx context.Context, bootstrap []string, topic, group, _ string) error {
 	reader := kafka.NewReader(kafka.ReaderConfig{
 		Brokers: bootstrap, Topic: topic, GroupID: group, StartOffset: kafka.FirstOffset, MaxWait: 100 * time.Millisecond,
-		SessionTimeout: 6 * time.Second, HeartbeatInterval: 300 * time.Millisecond, RebalanceTimeout: 10 * time.Second,
+		SessionTimeout: sessionTimeout, HeartbeatInterval: 300 * time.Millisecond, RebalanceTimeout: 10 * time.Second,
 		JoinGroupBackoff: 200 * time.Millisecond, ReadBackoffMax: 200 * time.Millisecond,
 	})
 	for ctx.Err() == nil {

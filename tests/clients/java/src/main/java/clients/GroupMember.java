@@ -28,7 +28,8 @@ final class GroupMember {
             "auto.offset.reset", "earliest", "enable.auto.commit", false, "fetch.max.wait.ms", 100, "metadata.max.age.ms", 2000,
             "key.deserializer", ByteArrayDeserializer.class, "value.deserializer", ByteArrayDeserializer.class));
         if (args[0].equals("classic")) {
-            config.putAll(Map.of("session.timeout.ms", 6000, "heartbeat.interval.ms", 300,
+            // A static member has the time to start again.
+            config.putAll(Map.of("session.timeout.ms", args.length > 4 ? 30_000 : 6000, "heartbeat.interval.ms", 300,
                 "partition.assignment.strategy", List.of(CooperativeStickyAssignor.class)));
         }
         if (args.length > 4) {
