@@ -1,7 +1,8 @@
 //! Fetch: ranges of segments, sent as they lie in the files; waits for new records where there are too few.
 
-use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::collections::{BTreeMap, VecDeque};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -10,13 +11,14 @@ use crate::api::fetch_session::{SessionKind, SessionRequest, Telling, TopicKey, 
 use crate::api::partition_read::{Ask, Budget, Found, read_one};
 use crate::api::remote_fetch;
 use crate::api::reply::Outcome;
-use crate::api::tier_reads::TierReads;
+use crate::api::tier_reads::{self, TierReads};
 use crate::record::offset::{Offset, PartitionId, TopicId};
 use crate::ring::send_queue::Part;
 use crate::ring::task::TaskId;
 use crate::shard::core::Shard;
 use crate::shard::partition::Partition;
 use crate::shard::read::RangeSource;
+use crate::shard::remote_read;
 use crate::shard::router::Route;
 use crate::shard::watch::{RemoteWatch, Seen};
 use crate::wire::error_code::ErrorCode;
@@ -179,11 +181,38 @@ async fn read_all(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits
     // The first batch of the first partition that has any comes whole, however small the limits: KIP-74.
     let mut budget = Budget { left_bytes: limits.bytes_max, whole_first_batch: true };
     let mut places: VecDeque<Place> = wanted.iter().map(|wanted| find(shard, wanted)).collect();
-    let here = places.iter().filter_map(|place| match place {
-        Place::Here(partition, ask) => Some((partition.clone(), *ask)),
-        _ => None,
-    });
-    let reads = TierReads::begin(shard, here, limits.bytes_max, limits.read_committed).await;
+    let is_elsewhere = remote_read::is_elsewhere(shard);
+    let here: Vec<(Rc<Partition>, Ask)> = places
+        .iter()
+        .filter_map(|place| match place {
+            Place::Here(partition, ask) if is_elsewhere => Some((partition.clone(), *ask)),
+            _ => None,
+        })
+        .collect();
+    let (bytes_max, read_committed) = (limits.bytes_max, limits.read_committed);
+    let until = tier_reads::deadline(shard);
+    // Neighbours of one other core go together; where there is more than that, its wait for the tier is not added to others'.
+    let mut there: BTreeMap<usize, Vec<Ask>> = BTreeMap::new();
+    if remote_fetch::is_scattered(shard, places.iter().map(Place::core)) {
+        for place in &places {
+            if let Place::There(core, ask) = place {
+                there.entry(*core).or_default().push(*ask);
+            }
+        }
+    }
+    let mut begun = pin!(remote_fetch::begin_tier_reads(shard, there, bytes_max, read_committed, until));
+    let mut reading = pin!(TierReads::begin(shard, here.into_iter(), bytes_max, read_committed, until));
+    let (mut is_begun, mut read) = (false, None);
+    let reads = poll_fn(|polled| {
+        is_begun = is_begun || begun.as_mut().poll(polled).is_ready();
+        if read.is_none()
+            && let Poll::Ready(reads) = reading.as_mut().poll(polled)
+        {
+            read = Some(reads);
+        }
+        if is_begun { read.take().map_or(Poll::Pending, Poll::Ready) } else { Poll::Pending }
+    })
+    .await;
     let mut asked_tier = reads.is_any();
     while let Some(place) = places.pop_front() {
         match place {
@@ -202,7 +231,7 @@ async fn read_all(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits
                     asks.push(*ask);
                     places.pop_front();
                 }
-                let (there, asked) = remote_fetch::read(shard, core, &asks, budget, limits.read_committed).await;
+                let (there, asked) = remote_fetch::read(shard, core, &asks, budget, read_committed, until).await;
                 asked_tier |= asked;
                 for (found, ask) in there.into_iter().zip(&asks) {
                     budget.take(&found);
@@ -242,6 +271,16 @@ enum Place {
     There(usize, Ask),
     /// Not: this is the answer.
     Nowhere(Box<Found>),
+}
+
+impl Place {
+    /// The other core that reads it.
+    fn core(&self) -> Option<usize> {
+        match self {
+            Self::There(core, _) => Some(*core),
+            Self::Here(..) | Self::Nowhere(_) => None,
+        }
+    }
 }
 
 fn find(shard: &Rc<Shard>, wanted: &WantedPartition) -> Place {

@@ -1,6 +1,9 @@
 //! Reads of partitions that another core leads: a file and a range come back, and this core sends them.
 
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
 use std::rc::Rc;
+use std::task::Poll;
 
 use crate::api::partition_read::{self, Ask, Budget, Found};
 use crate::api::tier_reads::TierReads;
@@ -9,9 +12,12 @@ use crate::log::transaction_index::AbortedTransaction;
 use crate::record::offset::{LeaderEpoch, Offset};
 use crate::ring::buffer::Buffer;
 use crate::ring::shared_file::SharedFile;
+use crate::ring::timer::Nanos;
 use crate::shard::core::Shard;
+use crate::shard::partition::Partition;
 use crate::shard::read::{RangeSource, RecordsRange};
 use crate::shard::remote_bytes::RemoteBytes;
+use crate::shard::remote_read;
 use crate::shard::router::Route;
 use crate::wire::error_code::ErrorCode;
 
@@ -33,17 +39,68 @@ enum CrossingSource {
     Memory(Vec<u8>),
 }
 
-/// Reads partitions of `core`, in order, within the budget. One answer for each; and whether the tier was asked for any.
+/// Has other cores ask the tier for what lies on them, all side by side, no longer than `until`: their [`read`]s find it in
+/// memory then.
+pub async fn begin_tier_reads(
+    shard: &Rc<Shard>,
+    asks: BTreeMap<usize, Vec<Ask>>,
+    bytes_max: i64,
+    read_committed: bool,
+    until: Nanos,
+) {
+    let begin = |(core, asks): (usize, Vec<Ask>)| {
+        let shard = shard.clone();
+        Box::pin(async move {
+            let job = move |there: Rc<Shard>| async move {
+                TierReads::begin(&there, here(&there, &asks), bytes_max, read_committed, until).await;
+            };
+            // Who does not answer is asked again for the records.
+            let _ = shard.on_core(core, job).await;
+        })
+    };
+    let mut running: Vec<_> = asks.into_iter().map(begin).collect();
+    poll_fn(|polled| {
+        running.retain_mut(|asking| asking.as_mut().poll(polled).is_pending());
+        if running.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// True where partitions lie on several cores, or between each other's, and the tier may be asked for them: one core would
+/// wait after the other. `cores` are those of the partitions, in their order; `None` is this one.
+pub fn is_scattered(shard: &Shard, cores: impl Iterator<Item = Option<usize>>) -> bool {
+    let mut groups = 0;
+    let mut last = None;
+    for core in cores {
+        if last != Some(core) {
+            groups += 1;
+            last = Some(core);
+        }
+    }
+    groups > 1 && remote_read::is_elsewhere(shard)
+}
+
+/// Those of the partitions that this core leads.
+fn here(shard: &Shard, asks: &[Ask]) -> impl Iterator<Item = (Rc<Partition>, Ask)> {
+    asks.iter().filter_map(|ask| match shard.route(ask.id) {
+        Route::Here(partition) => Some((partition, *ask)),
+        _ => None,
+    })
+}
+
+/// Reads partitions of `core`, in order, within the budget. One answer for each; and whether the tier was asked for any,
+/// which is waited for until `until`.
 pub async fn read(
     shard: &Rc<Shard>,
     core: usize,
     asks: &[Ask],
     budget: Budget,
     read_committed: bool,
+    until: Nanos,
 ) -> (Vec<Found>, bool) {
     let count = asks.len();
     let asks = asks.to_vec();
-    let job = move |there| read_here(there, asks, budget, read_committed);
+    let job = move |there| read_here(there, asks, budget, read_committed, until);
     let Ok((crossed, asked_tier)) = shard.on_core(core, job).await else {
         return ((0..count).map(|_| Found::error(ErrorCode::NotLeaderOrFollower)).collect(), false);
     };
@@ -71,13 +128,10 @@ async fn read_here(
     asks: Vec<Ask>,
     mut budget: Budget,
     read_committed: bool,
+    until: Nanos,
 ) -> (Vec<Crossing>, bool) {
     let mut all = Vec::with_capacity(asks.len());
-    let here = asks.iter().filter_map(|ask| match shard.route(ask.id) {
-        Route::Here(partition) => Some((partition, *ask)),
-        _ => None,
-    });
-    let reads = TierReads::begin(&shard, here, budget.left_bytes, read_committed).await;
+    let reads = TierReads::begin(&shard, here(&shard, &asks), budget.left_bytes, read_committed, until).await;
     for ask in &asks {
         let found = match shard.route(ask.id) {
             Route::Here(partition) => {

@@ -40,13 +40,13 @@ enum Outcome {
 type Reading = Pin<Box<dyn Future<Output = Result<Option<RecordsRange>, ReadFailure>>>>;
 
 impl TierReads {
-    /// Reads what partitions of this core want of the tier, up to `bytes_max` in all, until `remote.fetch.max.wait.ms` is
-    /// over.
+    /// Reads what partitions of this core want of the tier, up to `bytes_max` in all, no longer than `until`.
     pub async fn begin(
         shard: &Rc<Shard>,
         asks: impl Iterator<Item = (Rc<Partition>, Ask)>,
         bytes_max: i64,
         read_committed: bool,
+        until: Nanos,
     ) -> Self {
         if !remote_read::is_elsewhere(shard) {
             return Self::default();
@@ -69,7 +69,6 @@ impl TierReads {
             return Self::default();
         }
         let io = shard.io();
-        let until = io.now().plus_ms(shard.options().broker_config.remote_fetch_wait_ms_max());
         let mut asked: Vec<(PartitionId, Outcome)> = reading.iter().map(|(id, _)| (*id, Outcome::Late)).collect();
         let mut left = reading.len();
         let all = poll_fn(|polled| {
@@ -113,6 +112,11 @@ impl TierReads {
             Some((_, Outcome::Late)) | None => Some(Turn::Until(Nanos(0))),
         }
     }
+}
+
+/// How long a fetch that begins now waits for the tier.
+pub fn deadline(shard: &Shard) -> Nanos {
+    shard.io().now().plus_ms(shard.options().broker_config.remote_fetch_wait_ms_max())
 }
 
 /// How a partition is read from the tier.

@@ -58,13 +58,13 @@ impl DirectoryStore {
                 folder.push(part);
             }
             match self.io.create_dir(&folder).await {
-                Ok(()) => {
-                    if let Some(above) = folder.parent() {
-                        self.io.sync_dir(above).await.map_err(|e| StoreError::of(path, e))?;
-                    }
-                }
+                Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(StoreError::of(path, error)),
+            }
+            // Also where it was there: whoever made it may not have come to this, and a power cut would take all that is in it.
+            if let Some(above) = folder.parent() {
+                self.io.sync_dir(above).await.map_err(|e| StoreError::of(path, e))?;
             }
         }
         Ok(())
