@@ -68,8 +68,10 @@ enum Slot {
 struct Flight {
     first: u64,
     waiters: WaitList,
-    outcome: RefCell<Option<Result<Vec<Rc<Piece>>, Rc<StoreError>>>>,
+    outcome: RefCell<Option<Outcome>>,
 }
+
+type Outcome = Result<Vec<Rc<Piece>>, Rc<StoreError>>;
 
 struct Piece {
     bytes: Buffer,
