@@ -51,7 +51,7 @@ struct Inner {
 pub struct HdfsUpload {
     store: HdfsStore,
     path: String,
-    writer: Option<FileWriter>,
+    writer: Option<Box<FileWriter>>,
 }
 
 /// An open file.
@@ -138,7 +138,7 @@ impl HdfsStore {
         }
         let created = self.ask(path, |client, full| async move { client.create(&full, how).await }).await;
         let writer = created.inspect_err(|_| self.remove_later(path))?;
-        Ok(HdfsUpload { store: self.clone(), path: path.to_owned(), writer: Some(writer) })
+        Ok(HdfsUpload { store: self.clone(), path: path.to_owned(), writer: Some(Box::new(writer)) })
     }
 
     /// For a file that is given up. Whoever asked for it deletes it, or cannot now; and a NameNode that hung carries out what
@@ -226,9 +226,12 @@ impl HdfsUpload {
     }
 
     /// Lends the writer to the companion. After an error it is gone: the file is begun anew under another name.
-    async fn with_writer<F>(&mut self, job: impl FnOnce(FileWriter) -> F + Send + 'static) -> Result<(), StoreError>
+    async fn with_writer<F>(
+        &mut self,
+        job: impl FnOnce(Box<FileWriter>) -> F + Send + 'static,
+    ) -> Result<(), StoreError>
     where
-        F: Future<Output = hdfs_native::Result<FileWriter>> + Send + 'static,
+        F: Future<Output = hdfs_native::Result<Box<FileWriter>>> + Send + 'static,
     {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let writer = self.writer.take().ok_or_else(|| StoreError::of(&self.path, gone()))?;
