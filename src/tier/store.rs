@@ -35,7 +35,7 @@ pub enum Upload {
     Directory(DirectoryUpload),
     /// In HDFS.
     #[cfg(feature = "hdfs")]
-    Hdfs(Box<HdfsUpload>),
+    Hdfs(HdfsUpload),
     /// In a simulated store.
     #[cfg(any(test, feature = "sim"))]
     Sim(SimUpload),
@@ -101,7 +101,7 @@ impl Store {
         match self {
             Self::Directory(store) => store.create(path, len_bytes).await.map(Upload::Directory),
             #[cfg(feature = "hdfs")]
-            Self::Hdfs(store) => store.create(path, len_bytes).await.map(|upload| Upload::Hdfs(Box::new(upload))),
+            Self::Hdfs(store) => store.create(path, len_bytes).await.map(Upload::Hdfs),
             #[cfg(any(test, feature = "sim"))]
             Self::Sim(store) => store.create(path, len_bytes).await.map(Upload::Sim),
         }
