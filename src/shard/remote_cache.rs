@@ -68,8 +68,11 @@ enum Slot {
 struct Flight {
     first: u64,
     waiters: WaitList,
-    outcome: RefCell<Option<Result<Vec<Rc<Piece>>, Rc<StoreError>>>>,
+    outcome: RefCell<Option<Landed>>,
 }
+
+/// The pieces of a read, or why there are none.
+type Landed = Result<Vec<Rc<Piece>>, Rc<StoreError>>;
 
 struct Piece {
     bytes: Buffer,
