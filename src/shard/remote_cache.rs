@@ -71,6 +71,7 @@ struct Flight {
     outcome: RefCell<Option<Landed>>,
 }
 
+/// The pieces of a read, or why there are none.
 type Landed = Result<Vec<Rc<Piece>>, Rc<StoreError>>;
 
 struct Piece {
