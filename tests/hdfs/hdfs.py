@@ -1,6 +1,7 @@
 """A real HDFS by scripts/hdfs-up, and its files over WebHDFS: no JVM is started to look at them."""
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.error
@@ -70,7 +71,7 @@ class Hdfs:
         """Paths of the segments' files and their lengths, below a base folder."""
         found = {}
         for folder, _, is_folder in self.list(base):
-            if is_folder and folder != ".tmp":
+            if is_folder and re.search(r"-\d+-[\w-]{22}$", folder):
                 found.update({f"{base}/{folder}/{name}": length for name, length, _ in self.list(f"{base}/{folder}")})
         return found
 
