@@ -77,7 +77,9 @@ async fn finish(shard: Rc<Shard>, id: PartitionId, job: MarkerJob) {
     }
 }
 
-/// Writes one marker, however often it takes. Where the partition is gone there is nothing to end.
+/// Writes one marker, however often it takes. Where the partition is gone there is nothing to end; but only this core's
+/// catalog, which has been here since the coordinator was read, can tell that. Another core that knows nothing of the
+/// partition may be on its way to know it, after a start: it is asked again.
 async fn end_in(shard: &Rc<Shard>, topic: &str, index: i32, ending: Ending) {
     let mut delay_ms = RETRY_MS;
     while !shard.is_closing() {
@@ -88,7 +90,7 @@ async fn end_in(shard: &Rc<Shard>, topic: &str, index: i32, ending: Ending) {
             return;
         }
         match markers::end_transaction(shard, id, ending).await {
-            Ok(_) | Err(MarkerFailure::Unknown) => return,
+            Ok(_) => return,
             Err(MarkerFailure::Append(AppendFailure::Refused(
                 error @ (AppendError::InvalidProducerEpoch { .. } | AppendError::CoordinatorFenced { .. }),
             ))) => {

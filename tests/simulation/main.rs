@@ -27,6 +27,7 @@ mod client;
 mod compaction;
 mod deletion;
 mod directories;
+mod ending;
 mod ledger;
 mod member;
 mod oracle;

@@ -41,25 +41,31 @@ enum Fate {
 }
 
 /// A transactional id, all its transactions, and the partitions that each wrote to.
-#[derive(Default)]
-struct Story {
-    id: String,
+pub(crate) struct Story {
+    pub(crate) id: String,
     topic: String,
     transactions: Vec<(Fate, BTreeSet<i32>)>,
 }
 
+impl Story {
+    pub(crate) fn new(id: String, topic: String) -> Self {
+        Self { id, topic, transactions: Vec::new() }
+    }
+}
+
 /// A producer as it was initialised last.
-struct Producer {
-    id: i64,
-    epoch: i16,
+pub(crate) struct Producer {
+    pub(crate) id: i64,
+    pub(crate) epoch: i16,
     /// It speaks transaction version 2.
-    bumps: bool,
-    sequences: BTreeMap<i32, i32>,
+    pub(crate) bumps: bool,
+    pub(crate) sequences: BTreeMap<i32, i32>,
 }
 
 /// Lives until the run is over, then looks at all that there is.
 pub(crate) async fn run(client: Client, id: String) {
-    let mut story = Story { topic: format!("written-by-{id}"), id, transactions: Vec::new() };
+    let topic = format!("written-by-{id}");
+    let mut story = Story::new(id, topic);
     while !client.ledger.is_violated() {
         let is_over = client.ledger.is_over();
         match live(&client, &mut story).await {
@@ -227,7 +233,7 @@ async fn check(client: &Client, story: &Story, topic: Uuid) -> Result<(), CallEr
 }
 
 impl Connection {
-    async fn find_transaction_coordinator(&mut self, id: &str) -> Result<i32, CallError> {
+    pub(crate) async fn find_transaction_coordinator(&mut self, id: &str) -> Result<i32, CallError> {
         let request =
             FindCoordinatorRequest { key_type: 1, coordinator_keys: vec![id], ..FindCoordinatorRequest::default() };
         let body = self.call(ApiKey::FindCoordinator, 4, |out| request.encode(out, 4)).await?;
@@ -239,7 +245,7 @@ impl Connection {
         }
     }
 
-    async fn init_transactions(&mut self, id: &str) -> Result<(i64, i16), CallError> {
+    pub(crate) async fn init_transactions(&mut self, id: &str) -> Result<(i64, i16), CallError> {
         let request = InitProducerIdRequest {
             transactional_id: Some(id),
             transaction_timeout_ms: 60_000,
@@ -255,7 +261,12 @@ impl Connection {
         }
     }
 
-    async fn add_partition(&mut self, story: &Story, producer: &Producer, partition: i32) -> Result<(), CallError> {
+    pub(crate) async fn add_partition(
+        &mut self,
+        story: &Story,
+        producer: &Producer,
+        partition: i32,
+    ) -> Result<(), CallError> {
         let request = AddPartitionsToTxnRequest {
             v3_and_below_transactional_id: &story.id,
             v3_and_below_producer_id: producer.id,
@@ -273,7 +284,7 @@ impl Connection {
         }
     }
 
-    async fn produce_in_transaction(
+    pub(crate) async fn produce_in_transaction(
         &mut self,
         story: &Story,
         topic: Uuid,
@@ -305,7 +316,12 @@ impl Connection {
     }
 
     /// The epoch that the producer goes on with.
-    async fn end_transaction(&mut self, story: &Story, producer: &Producer, commits: bool) -> Result<i16, CallError> {
+    pub(crate) async fn end_transaction(
+        &mut self,
+        story: &Story,
+        producer: &Producer,
+        commits: bool,
+    ) -> Result<i16, CallError> {
         let version = if producer.bumps { 5 } else { 3 };
         let request = EndTxnRequest {
             transactional_id: &story.id,
@@ -322,7 +338,7 @@ impl Connection {
     }
 
     /// As clients read committed records: values, the next offset, the last stable offset, the high watermark.
-    async fn fetch_committed(
+    pub(crate) async fn fetch_committed(
         &mut self,
         topic: Uuid,
         partition: i32,
