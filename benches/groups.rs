@@ -43,6 +43,7 @@ fn main() {
     first_use();
     let folder = tempfile::tempdir().expect("a scratch folder");
     let server = start(folder.path(), 100);
+    leave_first_processor();
     client(&server).create_topic("t", 1000, &[]).expect("it is new");
     wait_for_coordinator(&server);
     commits(&server);
@@ -54,6 +55,13 @@ fn start(folder: &std::path::Path, initial_delay_ms: u32) -> Server {
     let mut plan = ServerPlan::new(&folder.join("data"));
     plan.cores = "1".to_owned();
     plan.flags(&format!("--durability segment --set group.initial.rebalance.delay.ms={initial_delay_ms}")).start()
+}
+
+/// The server's core is pinned to the first processor: the clients leave that alone, where there is another.
+fn leave_first_processor() {
+    if let Some(last) = core_affinity::get_core_ids().and_then(|ids| ids.last().copied()) {
+        core_affinity::set_for_current(last);
+    }
 }
 
 fn client(server: &Server) -> Client {
