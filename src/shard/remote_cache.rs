@@ -82,6 +82,19 @@ struct Piece {
     _memory: Rc<TierReservation>,
 }
 
+/// Somebody lets go of pieces, however that comes about: whoever waits for memory looks again. Made before them, dropped
+/// after them.
+struct LettingGo<'a> {
+    memory: &'a TierMemory,
+    io: &'a Io,
+}
+
+impl Drop for LettingGo<'_> {
+    fn drop(&mut self) {
+        self.memory.wake_first(self.io);
+    }
+}
+
 /// A piece that is in use: it stays, and tells whoever waits for memory when it may go.
 struct Pin {
     piece: Rc<Piece>,
@@ -164,6 +177,8 @@ impl RemoteCache {
             }
             reserved = Some(self.reserve(io, needed_bytes).await);
         }
+        // A read that fails or is dropped has pieces that are no one's then.
+        let _letting_go = LettingGo { memory: &self.memory, io };
         let found: Vec<Taken> = numbers.clone().map(|number| self.take(source, number)).collect();
         let mut slices = Vec::with_capacity(found.len());
         for (number, taken) in numbers.zip(found) {
@@ -272,6 +287,9 @@ impl RemoteCache {
                     std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the file is shorter than it was"),
                 )),
             });
+            // Nobody may be there any more who wants them.
+            let _letting_go = LettingGo { memory: &this.memory, io: &io_of_task };
+            let flight = flight;
             this.land(&source, &flight, count, read, reserved, is_ahead);
             io_of_task.wake_all(&flight.waiters);
         });
@@ -497,7 +515,7 @@ mod tests {
 
     #[test]
     fn the_memory_is_kept_whatever_readers_do() {
-        for seed in 0..9 {
+        for seed in 0..12 {
             let faults = StoreFaults { delay_us_max: 3_000, error_per_million: 50_000, ..StoreFaults::default() };
             let memory_bytes = [64 << 10, 600 << 10, 3 << 20][seed as usize % 3];
             with_a_file(seed, faults, memory_bytes, async move |bench: Bench| {
