@@ -138,6 +138,8 @@ impl HdfsStore {
         }
         let created = self.ask(path, |client, full| async move { client.create(&full, how).await }).await;
         let writer = created.inspect_err(|_| self.remove_later(path))?;
+        // What was given up under this name is replaced: it is not to be deleted from under this one.
+        self.inner.doubtful.borrow_mut().retain(|doubtful| doubtful != path);
         Ok(HdfsUpload { store: self.clone(), path: path.to_owned(), writer: Some(Box::new(writer)) })
     }
 
@@ -290,7 +292,10 @@ async fn sweep(store: HdfsStore) {
         let paths = store.inner.doubtful.borrow().clone();
         let mut is_answered = true;
         for path in &paths {
-            is_answered = is_answered && store.remove(path).await.is_ok();
+            // Not what was begun anew meanwhile.
+            if store.inner.doubtful.borrow().contains(path) {
+                is_answered = is_answered && store.remove(path).await.is_ok();
+            }
         }
         let mut doubtful = store.inner.doubtful.borrow_mut();
         answered = if is_answered && doubtful.len() == paths.len() { answered + 1 } else { 0 };

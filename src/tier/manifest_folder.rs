@@ -84,12 +84,14 @@ impl ManifestRow {
         Ok(names)
     }
 
-    /// The number of the next manifest. Makes the row where there is none, and sees that this server may write there.
+    /// The number of the next manifest. Makes the row where there is none, and sees that this server may write there. What a
+    /// stop or a crash has left half-written goes.
     ///
     /// # Errors
     /// The store does not answer, or a newer server wrote the row.
     pub async fn take_up(self, io: &Io, store: &Store) -> Result<u64, ManifestError> {
         store.make_folder(&self.folder()).await?;
+        self.remove_unfinished(store).await?;
         let names = self.list(store).await?;
         let Some(last) = names.last() else { return Ok(0) };
         let path = self.path(*last);
@@ -102,12 +104,28 @@ impl ManifestRow {
         Ok(last.number + 1)
     }
 
+    async fn remove_unfinished(self, store: &Store) -> Result<(), StoreError> {
+        let entries = match store.list(TEMPORARY_FOLDER).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            listed => listed?,
+        };
+        let prefix = self.temporary_prefix();
+        for entry in entries.iter().filter(|entry| entry.name.starts_with(&prefix)) {
+            store.remove(&format!("{TEMPORARY_FOLDER}/{}", entry.name), false).await?;
+        }
+        Ok(())
+    }
+
+    fn temporary_prefix(self) -> String {
+        format!("manifest-{}-", self.broker_id)
+    }
+
     /// Begins a manifest of about `len_bytes`.
     ///
     /// # Errors
     /// The store does not do it now.
     pub async fn begin(self, store: &Store, name: ManifestName, len_bytes: u64) -> Result<ManifestUpload, StoreError> {
-        let temporary = format!("{TEMPORARY_FOLDER}/manifest-{}-{name}", self.broker_id);
+        let temporary = format!("{TEMPORARY_FOLDER}/{}{name}", self.temporary_prefix());
         let upload = store.create(&temporary, len_bytes).await?;
         Ok(ManifestUpload { upload, temporary, path: self.path(name), written_bytes: 0 })
     }
@@ -275,6 +293,8 @@ mod tests {
             upload.append(vec![1, 2, 3]).await.expect("space");
             drop(upload);
             assert_eq!(end().await, (20, 0));
+            assert_eq!(row.take_up(&run, &store).await.expect("an answer"), 2);
+            assert_eq!(store.list(TEMPORARY_FOLDER).await.expect("an answer"), [], "what was half-written has gone");
             // Renamed; nothing removed yet.
             write(&run, &store, row, full(2), 30).await;
             assert_eq!(end().await, (30, 0));

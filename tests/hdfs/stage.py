@@ -74,7 +74,7 @@ def ended_well(stage, broker, writer, segments_min=1):
     broker.wait_copied(writer.end - 2 * SEGMENT_RECORDS)
     broker.wait_local_gone(writer.end - 2 * SEGMENT_RECORDS)
     writer.read_all()
-    # A part of a manifest is written over by the next one.
+    # A part of a manifest goes with the next start.
     eventually(lambda: not [name for name, _, _ in stage.hdfs.list(f"{broker.base}/.tmp") if not name.startswith("manifest-")], "nothing is left in .tmp", 30)
     broker.stop()
     said = broker.verify()
