@@ -216,6 +216,11 @@ fn is_seen_first(error: &BatchError) -> bool {
     matches!(error, BatchError::Corrupt(_)) || matches!(error, BatchError::Invalid(cause) if shape.contains(cause))
 }
 
+/// A codec that came with a later version. Kafka looks for it when it has seen the first batch, and not whether another follows.
+fn is_early_zstd(version: i16, records: &[u8]) -> bool {
+    version < ZSTD_MIN && first_codec(records) == Some(Compression::Zstd)
+}
+
 /// Checks one partition's batch: whether it may be appended here, and whether it is whole.
 async fn check(
     shard: &Rc<Shard>,
@@ -262,12 +267,14 @@ async fn check(
         Place::There { .. } => error_map::batch_error(&error),
     };
     let begun = DeepCheck::begin(&records, &limits);
+    let has_second = matches!(begun, Err(BatchError::Invalid(Invalidity::SecondBatch)));
     if let Err(error) = &begun
         && is_seen_first(error)
+        && !(has_second && is_early_zstd(version, &records))
     {
         return Err(error_map::batch_error(error));
     }
-    if version < ZSTD_MIN && first_codec(&records) == Some(Compression::Zstd) {
+    if is_early_zstd(version, &records) {
         return Err(Refusal::with_message(
             ErrorCode::UnsupportedCompressionType,
             format!("Produce requests with version {version} are not allowed to use ZStandard compression"),

@@ -3,14 +3,15 @@ import re
 
 
 class Allowed:
-    """`case`: a pattern of "API vN label"; `field`: a pattern of the differing field's path. The sequence goes on behind it."""
+    """`case`: a pattern of "API vN label"; `field`: a pattern of the differing field's path; `only`: what holds of both values. The
+    sequence goes on behind it."""
 
-    def __init__(self, case, field, reason):
-        self.case, self.field, self.reason, self.used = re.compile(case), re.compile(field), reason, 0
+    def __init__(self, case, field, reason, only=lambda kafka, alluvium: True):
+        self.case, self.field, self.reason, self.only, self.used = re.compile(case), re.compile(field), reason, only, 0
 
 
 ALLOWED = [
-    Allowed("Produce", r"\.ErrorMessage$", "Kafka says a text only where single records are to blame; here each refusal says why"),
+    Allowed("", r"\.ErrorMessage$", "Kafka has no text for some refusals; here each says why", only=lambda kafka, alluvium: kafka is None),
     Allowed("Produce", r"\.BatchIndexErrorMessage$", "Kafka repeats a text for each record; here the partition's text says it, which clients take where a record has none"),
     Allowed("DescribeConfigs|CreateTopics", r"Configs\[min\.insync\.replicas\]", "KRaft makes it a dynamic setting of the cluster when eligible leader replicas are on; here it is a default"),
     Allowed("DescribeConfigs", r"Configs\[flush\.ms\]\.Synonyms", "Kafka's broker setting has no value by default, and so no synonym"),
@@ -19,7 +20,7 @@ ALLOWED = [
 
 def find(case, difference):
     for entry in ALLOWED:
-        if entry.case.search(case) and entry.field.search(difference.path):
+        if entry.case.search(case) and entry.field.search(difference.path) and entry.only(difference.kafka, difference.alluvium):
             entry.used += 1
             return entry
     return None

@@ -98,7 +98,7 @@ def run_seed(pair, seed, steps, verbose, survey=None):
             step.learn(*answers)
         if parts_ways:
             # Who was served goes last next time: from here on the two sessions go different ways.
-            world.forget_session(pair.kafka, answers[0]["SessionId"])
+            world.forget_session(pair.kafka, answers[0].get("SessionId"))
     for side in pair.sides:
         side.hang_up()
         for name in world.topics:

@@ -81,7 +81,7 @@ def sequenced(world, topic, partition):
             known = producer.sent[-1] if move == "again" else rng.choice(producer.sent)
             return f"sequence {move}", known, None
     if move == "gap":
-        sequence += rng.choice([1, 3, 1000])
+        sequence = (sequence + rng.choice([1, 3, 1000])) % 2**31
     elif move == "epoch-up":
         epoch, sequence = epoch + 1, 0
     elif move == "epoch-up-not-0":

@@ -238,6 +238,14 @@ impl World {
                 assert!(plan.len_bytes >= first_bytes, "{what}: the first batch is cut, {plan:?}");
                 let allowed = if min_one_batch { max_bytes.max(first_bytes) } else { max_bytes };
                 assert!(plan.len_bytes <= allowed, "{what}: too long, {plan:?}");
+                // What counts for the least bytes of a fetch: all up to the end, where that is in the same segment.
+                let there = self.batches.range(..end).filter(|(_, (last, _))| *last >= from);
+                let there_bytes: usize = there.map(|(_, (_, bytes))| bytes.len()).sum();
+                let in_segment_bytes = self.logs[&plan.segment].len() - at;
+                match self.log.is_on_older_segment(Offset(from), bound) {
+                    true => assert!(in_segment_bytes < there_bytes, "{what}: is not behind, {plan:?}"),
+                    false => assert_eq!(self.log.bytes_to_end(&plan, bound), there_bytes as u64, "{what}: {plan:?}"),
+                }
                 if let Some(hint) = plan.next_hint {
                     self.log.read_hint(hint);
                 }

@@ -260,6 +260,36 @@ fn write_one(client: &mut Client, partition: i32) -> i16 {
     client.produce("t", partition, -1, &batch(&[vec![b'.'; 1000]])).expect("it answers").error_code
 }
 
+/// A partition's folder, or its segment, cannot be read: it alone is offline, and the others of its directory are served.
+#[test]
+fn c208_a_partition_that_cannot_be_read_holds_up_no_other() {
+    for what in ["t-0", "t-0/00000000000000000000.log"] {
+        let folders = Folders::new();
+        let plan = ServerPlan::new(&folders.first);
+        let server = plan.start();
+        assert_eq!(server.client(0).create_topic("t", PARTITIONS, &[]).expect("it answers"), 0);
+        assert_eq!(produce_to_all(&server), [0; 4], "{what}");
+        server.stop().assert_clean();
+
+        let (path, away) = (folders.first.join(what), folders.scratch.path().join("away"));
+        fs::rename(&path, &away).expect("our own");
+        // A file where a folder is due, and the other way round.
+        let replaced = if away.is_dir() { fs::write(&path, "no folder") } else { fs::create_dir(&path) };
+        replaced.expect("our own");
+        let server = plan.start();
+        assert_eq!(produce_to_all(&server), [STORAGE_ERROR, 0, 0, 0], "{what}: {}", server.log());
+        assert_eq!(describe(&server)[&folders.first].0, 0, "{what}: the directory goes on");
+        server.stop();
+
+        let removed = if path.is_dir() { fs::remove_dir(&path) } else { fs::remove_file(&path) };
+        removed.expect("our own");
+        fs::rename(&away, &path).expect("our own");
+        let server = plan.start();
+        assert_eq!(produce_to_all(&server), [0; 4], "{what}: {}", server.log());
+        server.stop().assert_clean();
+    }
+}
+
 /// At the first start of all a name is more likely wrong than a disk broken.
 #[test]
 fn the_first_start_wants_every_directory() {

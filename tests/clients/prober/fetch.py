@@ -105,6 +105,24 @@ def _(probe):
     true(took_ms < 400 and row["ErrorCode"] == OFFSET_OUT_OF_RANGE, f"an error: {took_ms:.0f} ms, want it at once")
 
 
+@suite.case("C024-no-wait-that-brings-no-more")
+def _(probe):
+    # A limit that no whole batch ends at, and as much wanted at least.
+    topic, connection = filled(probe, 20)
+    limit = 3 * len(batch([b"x" * 30])) + 10
+    row, took_ms = timed_fetch(connection, topic, 0, max_wait_ms=5000, min_bytes=limit, partition_max_bytes=limit)
+    true(took_ms < 400 and offsets_of(row), f"a limit of {limit} bytes is reached: {took_ms:.0f} ms")
+    # A segment that is not the last gets no longer.
+    topic = probe.topic(1, segment_bytes=1048576)
+    connection = probe.connect(topic)
+    for _ in range(3):
+        produced(connection, topic, batch([b"x" * 700_000]))
+    row, took_ms = timed_fetch(connection, topic, 0, max_wait_ms=5000, min_bytes=3_000_000, max_bytes=5_000_000, partition_max_bytes=5_000_000)
+    true(took_ms < 400 and offsets_of(row) == [(0, 0)], f"the first of three segments: {took_ms:.0f} ms")
+    row, took_ms = timed_fetch(connection, topic, 2, max_wait_ms=500, min_bytes=3_000_000, max_bytes=5_000_000, partition_max_bytes=5_000_000)
+    true(480 <= took_ms < 1500 and offsets_of(row) == [(2, 2)], f"the last segment: {took_ms:.0f} ms of 500")
+
+
 def later(seconds, action):
     thread = threading.Timer(seconds, action)
     thread.start()

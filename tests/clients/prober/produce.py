@@ -266,7 +266,8 @@ def _(probe):
     data = with_field(batch([b"a"]), layout.ATTRIBUTES_AT, ">h", 4)
     with probe.connect(topic) as connection:
         for version in (3, 6):
-            equal(produce(connection, topic, data, version=version)["ErrorCode"], UNSUPPORTED_COMPRESSION_TYPE, f"produce version {version}")
+            for what, records in (("alone", data), ("another batch behind it", data + SMALL)):
+                equal(produce(connection, topic, records, version=version)["ErrorCode"], UNSUPPORTED_COMPRESSION_TYPE, f"produce version {version}, {what}")
 
 
 @suite.case("large-batch-whole")
