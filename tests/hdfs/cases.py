@@ -20,7 +20,7 @@ import kerberos  # noqa: F401, isort: skip
 import readers  # noqa: F401, isort: skip
 import restored  # noqa: F401, isort: skip
 # The others take longer, or a cluster of their own.
-SHORT = {"walk", "killed-at-any-step", "datanode-killed", "namenode-hung", "changed-behind-its-back", "restored", "unreachable-at-the-start"}
+SHORT = {"walk", "killed-at-any-step", "datanode-killed", "namenode-hung", "changed-behind-its-back", "unreachable-at-the-start"}
 
 
 @suite.case("walk")
