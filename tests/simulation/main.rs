@@ -12,6 +12,7 @@
 //! oracle.rs   what was promised of records, and whether it was kept: knows no server and no simulator
 //! member.rs    a member of a group: what it was told is committed stays
 //! transactor.rs a transactional producer, and what read_committed sees of it
+//! transaction_offsets.rs the offsets that it commits for a group
 //! compaction.rs a compacted topic, whose segments are replaced while it crashes
 //! directories.rs several data directories, of which one fails
 //! remote_reads.rs a tier that is elsewhere, slow or failing: what waits for it, and what does not
@@ -36,5 +37,6 @@ mod remote_reads;
 mod scenario;
 mod seeds;
 mod server;
+mod transaction_offsets;
 mod transactor;
 mod workload;
