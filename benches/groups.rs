@@ -6,6 +6,8 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "measures from outside of the server")]
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,17 +45,26 @@ fn main() {
     first_use();
     let folder = tempfile::tempdir().expect("a scratch folder");
     let server = start(folder.path(), 100);
+    leave_first_processor();
     client(&server).create_topic("t", 1000, &[]).expect("it is new");
     wait_for_coordinator(&server);
     commits(&server);
     rebalance(&server);
     heartbeats(&server);
+    echo();
 }
 
 fn start(folder: &std::path::Path, initial_delay_ms: u32) -> Server {
     let mut plan = ServerPlan::new(&folder.join("data"));
     plan.cores = "1".to_owned();
     plan.flags(&format!("--durability segment --set group.initial.rebalance.delay.ms={initial_delay_ms}")).start()
+}
+
+/// The server's core is pinned to the first processor: the clients leave that alone, where there is another.
+fn leave_first_processor() {
+    if let Some(last) = core_affinity::get_core_ids().and_then(|ids| ids.last().copied()) {
+        core_affinity::set_for_current(last);
+    }
 }
 
 fn client(server: &Server) -> Client {
@@ -209,6 +220,44 @@ fn heartbeats(server: &Server) {
     );
 }
 
+/// What the machine asks for as many answers of the same length, from a thread on the same processor that does nothing else: a
+/// blocking read and a blocking write each. What heartbeats cost beyond that is the server's.
+fn echo() {
+    const BEATS: u32 = 10_000;
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("a bound socket");
+    let answers = thread::spawn(move || {
+        if let Some(first) = core_affinity::get_core_ids().and_then(|ids| ids.first().copied()) {
+            core_affinity::set_for_current(first);
+        }
+        let (mut stream, _) = listener.accept().expect("the client comes");
+        stream.set_nodelay(true).expect("a socket");
+        let mut request = [0; BEAT_REQUEST_BYTES];
+        for _ in 0..BEATS {
+            stream.read_exact(&mut request).expect("the client asks");
+            stream.write_all(&request[..BEAT_RESPONSE_BYTES]).expect("the client reads");
+        }
+        ticks_of("/proc/thread-self/stat") / TICKS_PER_SECOND
+    });
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.set_nodelay(true).expect("a socket");
+    let began = Instant::now();
+    for beat in 0..BEATS {
+        if let Some(left) = (Duration::from_millis(1) * beat).checked_sub(began.elapsed()) {
+            thread::sleep(left);
+        }
+        stream.write_all(&[0; BEAT_REQUEST_BYTES]).expect("it reads");
+        stream.read_exact(&mut [0; BEAT_RESPONSE_BYTES]).expect("it answers");
+    }
+    let (wall, cpu) = (began.elapsed().as_secs_f64(), answers.join().expect("no panic"));
+    println!(
+        "bare echo of the same bytes: {:.0}/s, {:.2} % of a core, {:.0} us of CPU each",
+        f64::from(BEATS) / wall,
+        cpu / wall * 100.0,
+        cpu / f64::from(BEATS) * 1e6
+    );
+}
+
 fn wait_for_coordinator(server: &Server) {
     let mut connection = client(server);
     support::wait::until("the coordinator", Duration::from_secs(30), || {
@@ -320,10 +369,14 @@ fn receive_committed(connection: &mut Client) {
 
 /// User and system time of the server.
 fn cpu_seconds(server: &Server) -> f64 {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", server.pid)).expect("the server runs");
+    ticks_of(&format!("/proc/{}/stat", server.pid)) / TICKS_PER_SECOND
+}
+
+fn ticks_of(stat: &str) -> f64 {
+    let stat = fs::read_to_string(stat).expect("it runs");
     let fields: Vec<&str> = stat.rsplit(')').next().expect("a name in brackets").split_whitespace().collect();
     let ticks = |at: usize| fields[at].parse::<f64>().expect("a number");
-    (ticks(11) + ticks(12)) / TICKS_PER_SECOND
+    ticks(11) + ticks(12)
 }
 
 /// The last one in which a member needs no id before it joins.
@@ -332,5 +385,8 @@ const SYNC_VERSION: i16 = 3;
 const COMMIT_VERSION: i16 = 7;
 /// Requests of one connection that are under way.
 const DEPTH: usize = 50;
+/// A heartbeat with its length and header, and its answer.
+const BEAT_REQUEST_BYTES: usize = 90;
+const BEAT_RESPONSE_BYTES: usize = 14;
 /// `USER_HZ` of Linux on all that we run on.
 const TICKS_PER_SECOND: f64 = 100.0;

@@ -28,13 +28,7 @@ const BANNED_NAMES: &[&str] = &["util", "utils", "common", "types", "helpers", "
 const LINES_MAX: usize = 600;
 
 /// Longer files, each with its reason.
-const LONG_FILES: &[(&str, &str)] = &[
-    ("log/partition_log.rs", "one state machine, whose offsets move together; its tests are in tests/log/model.rs"),
-    (
-        "log/recovery.rs",
-        "one walk through a folder, each step on what the ones before found; to be cut along its indexes",
-    ),
-];
+const LONG_FILES: &[(&str, &str)] = &[];
 
 struct Source {
     path: PathBuf,

@@ -201,7 +201,7 @@ fn announced_frames_take_no_memory_and_hold_up_no_small_request() {
 }
 
 #[test]
-fn a_storm_of_connections_leaves_those_that_are_there_alone() {
+fn c199_a_storm_of_connections_leaves_those_that_are_there_alone() {
     let (_folder, server) = start("--set max.connections.per.ip=50 --set max.connections=1000");
     let mut live: Vec<Client> = (0..20).map(|_| server.client(0)).collect();
     live.iter_mut().for_each(|client| client.ping().expect("below the limit"));
@@ -234,7 +234,7 @@ fn a_storm_of_connections_leaves_those_that_are_there_alone() {
 }
 
 #[test]
-fn the_limit_of_all_connections_holds_for_all_addresses() {
+fn c199_the_limit_of_all_connections_holds_for_all_addresses() {
     // Split among two cores: ten each.
     let (_folder, server) = start("--set max.connections=20");
     let mut live: Vec<Client> =

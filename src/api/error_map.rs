@@ -16,8 +16,8 @@ pub struct Refusal {
     pub error: ErrorCode,
     /// A text for people, where there is more to say than the code.
     pub message: Option<String>,
-    /// The record in the batch that is to blame.
-    pub record_index: Option<i32>,
+    /// The records in the batch that are to blame.
+    pub record_indexes: Vec<i32>,
     /// The core that leads, where another does.
     pub leader: Option<(u32, LeaderEpoch)>,
     /// Where the partition's log begins, which Kafka says with some refusals; else -1.
@@ -27,7 +27,7 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal that the code explains.
     pub fn new(error: ErrorCode) -> Self {
-        Self { error, message: None, record_index: None, leader: None, log_start_offset: -1 }
+        Self { error, message: None, record_indexes: Vec::new(), leader: None, log_start_offset: -1 }
     }
 
     /// A refusal with a text.
@@ -69,13 +69,13 @@ pub fn batch_error(error: &BatchError) -> Refusal {
         BatchError::TooLarge { .. } => ErrorCode::MessageTooLarge,
         BatchError::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
     };
-    let record_index = match error {
-        BatchError::Timestamp { record_index, .. } | BatchError::Keyless { record_index } => {
-            i32::try_from(*record_index).ok()
+    let record_indexes = match error {
+        BatchError::Timestamp { refused, .. } | BatchError::Keyless { refused, .. } => {
+            refused.indexes().iter().filter_map(|index| i32::try_from(*index).ok()).collect()
         }
-        _ => None,
+        _ => Vec::new(),
     };
-    Refusal { record_index, ..Refusal::with_message(code, error.to_string()) }
+    Refusal { record_indexes, ..Refusal::with_message(code, error.to_string()) }
 }
 
 /// An append that did not happen.

@@ -106,7 +106,7 @@ async fn read_or_wait(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Li
     let mut timer = None;
     loop {
         let ReadAll { found, partitions, remote, asked_tier } = read_all(shard, wanted, limits).await;
-        let bytes: u64 = found.iter().map(Found::records_bytes).sum();
+        let bytes = found.iter().fold(0, |bytes: u64, found| bytes.saturating_add(found.available_bytes));
         // What is missing ends no wait for the others, as in Kafka.
         let is_final =
             |found: &Found| (found.error != ErrorCode::None && !found.is_missing()) || found.diverging.is_some();

@@ -64,6 +64,8 @@ pub struct Found {
     pub aborted_is_null: bool,
     /// What is to be sent.
     pub records: Option<RecordsRange>,
+    /// What counts for the least bytes of a fetch: also what is there and was cut off.
+    pub available_bytes: u64,
     /// Where the client's log parts from this one.
     pub diverging: Option<(LeaderEpoch, Offset)>,
     /// The core that leads, where the client is to be told.
@@ -81,6 +83,7 @@ impl Found {
             aborted: Vec::new(),
             aborted_is_null: true,
             records: None,
+            available_bytes: 0,
             diverging: None,
             leader: None,
         }
@@ -184,6 +187,8 @@ pub async fn read_one(
                     return Found::error(error_map::read_failure(&failure));
                 }
             }
+            found.available_bytes =
+                available_bytes(&partition.log().borrow(), records.as_ref(), ask, budget.left_bytes, bound);
             found.records = records;
         }
         Err(failure) => {
@@ -192,6 +197,27 @@ pub async fn read_one(
         }
     }
     found
+}
+
+/// What Kafka counts for a fetch's least bytes: all that lies there up to the partition's limit, although the answer ends
+/// between batches before it; and enough where waiting brings no more, as in a segment that is not the last.
+fn available_bytes(
+    log: &PartitionLog,
+    found: Option<&RecordsRange>,
+    ask: &Ask,
+    left_bytes: i64,
+    bound: ReadBound,
+) -> u64 {
+    let from = Offset(ask.fetch_offset);
+    let bytes_max = u64::try_from(ask.bytes_max).unwrap_or(0);
+    match found {
+        None if from >= log.end_for(bound) => 0,
+        _ if log.is_on_older_segment(from, bound) => u64::MAX,
+        Some(range) => log.bytes_to_end(&range.plan, bound).min(bytes_max).max(u64::from(range.plan.len_bytes)),
+        // The first batch is longer than the partition's limit, or than what is left of the whole fetch's.
+        None if i64::from(ask.bytes_max) <= left_bytes => bytes_max,
+        None => u64::MAX,
+    }
 }
 
 /// Where the log of a client that has records up to `last_fetched_epoch` parts from this one (KIP-595).

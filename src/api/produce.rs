@@ -456,7 +456,7 @@ fn refused<'a>(shard: &Shard, index: i32, refusal: &'a Refusal, version: i16) ->
     if version >= 8 {
         response.error_message = refusal.message.as_deref();
         response.record_errors = refusal
-            .record_index
+            .record_indexes
             .iter()
             .map(|batch_index| BatchIndexAndErrorMessage { batch_index: *batch_index, ..Default::default() })
             .collect();

@@ -30,6 +30,7 @@ struct Crossing {
     aborted: Vec<AbortedTransaction>,
     aborted_is_null: bool,
     records: Option<(CrossingSource, ReadPlan)>,
+    available_bytes: u64,
     diverging: Option<(LeaderEpoch, Offset)>,
 }
 
@@ -117,6 +118,7 @@ pub async fn read(
             };
             RecordsRange { source, plan }
         }),
+        available_bytes: crossing.available_bytes,
         diverging: crossing.diverging,
         ..Found::error(crossing.error)
     };
@@ -175,6 +177,7 @@ fn cross(found: Found) -> Crossing {
         aborted: found.aborted,
         aborted_is_null: found.aborted_is_null,
         records,
+        available_bytes: found.available_bytes,
         diverging: found.diverging,
     }
 }

@@ -49,48 +49,69 @@ pub enum DeadlineOf {
 }
 
 /// All deadlines of a coordinator.
+///
+/// A deadline that is put off, as each heartbeat does, stays where it is in the order of time until it comes up there.
 #[derive(Debug, Default)]
 pub struct Deadlines {
-    by_key: BTreeMap<DeadlineOf, u64>,
+    by_key: BTreeMap<DeadlineOf, Deadline>,
     by_time: BTreeSet<(u64, DeadlineOf)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    at_ms: u64,
+    /// Where it stands in the order of time: never later than `at_ms`.
+    looked_at_ms: u64,
 }
 
 impl Deadlines {
     /// Sets a deadline, in place of the one that the key has.
     pub fn set(&mut self, key: DeadlineOf, at_ms: u64) {
-        self.cancel(&key);
+        match self.by_key.get_mut(&key) {
+            Some(deadline) if deadline.looked_at_ms <= at_ms => deadline.at_ms = at_ms,
+            _ => {
+                self.cancel(&key);
+                self.insert(key, at_ms);
+            }
+        }
+    }
+
+    fn insert(&mut self, key: DeadlineOf, at_ms: u64) {
         self.by_time.insert((at_ms, key.clone()));
-        self.by_key.insert(key, at_ms);
+        self.by_key.insert(key, Deadline { at_ms, looked_at_ms: at_ms });
     }
 
     /// Sets a deadline, unless the key has one.
     pub fn set_if_absent(&mut self, key: DeadlineOf, at_ms: u64) {
         if !self.by_key.contains_key(&key) {
-            self.set(key, at_ms);
+            self.insert(key, at_ms);
         }
     }
 
     /// Takes a deadline back.
     pub fn cancel(&mut self, key: &DeadlineOf) {
-        if let Some((key, at_ms)) = self.by_key.remove_entry(key) {
-            let was_there = self.by_time.remove(&(at_ms, key));
+        if let Some((key, deadline)) = self.by_key.remove_entry(key) {
+            let was_there = self.by_time.remove(&(deadline.looked_at_ms, key));
             assert!(was_there, "a deadline stands in both maps");
         }
     }
 
-    /// The earliest.
+    /// When one may be due: never later than the earliest, and earlier where that was put off.
     pub fn next_ms(&self) -> Option<u64> {
         self.by_time.first().map(|(at_ms, _)| *at_ms)
     }
 
     /// Takes the earliest, where it is due.
     pub fn pop_due(&mut self, now_ms: u64) -> Option<DeadlineOf> {
-        if self.next_ms()? > now_ms {
-            return None;
+        while self.next_ms()? <= now_ms {
+            let (_, key) = self.by_time.pop_first()?;
+            let (key, deadline) = self.by_key.remove_entry(&key)?;
+            if deadline.at_ms <= now_ms {
+                return Some(key);
+            }
+            self.insert(key, deadline.at_ms);
         }
-        let (_, key) = self.by_time.pop_first()?;
-        self.by_key.remove(&key);
-        Some(key)
+        None
     }
 
     /// Puts off all of rebalances: those who were to come could not.
@@ -100,7 +121,7 @@ impl Deadlines {
             .by_key
             .iter()
             .filter(|(key, _)| is_of_rebalance(key))
-            .map(|(key, at_ms)| (key.clone(), *at_ms))
+            .map(|(key, deadline)| (key.clone(), deadline.at_ms))
             .collect();
         for (key, at_ms) in late {
             self.set(key, at_ms.saturating_add(by_ms));
@@ -127,6 +148,29 @@ mod tests {
         deadlines.put_off_rebalances(5);
         assert_eq!(deadlines.pop_due(24), None);
         assert_eq!(deadlines.pop_due(25), Some(join("b")));
+        assert_eq!(deadlines.next_ms(), None);
+    }
+
+    #[test]
+    fn a_deadline_that_is_put_off_is_due_once_and_then() {
+        let session = |member: &str| DeadlineOf::Session { group_id: "g".into(), member_id: member.into() };
+        let mut deadlines = Deadlines::default();
+        deadlines.set(session("a"), 10);
+        deadlines.set(session("b"), 15);
+        for at_ms in 11..=40 {
+            deadlines.set(session("a"), at_ms);
+        }
+        assert_eq!(deadlines.next_ms(), Some(10), "looked at where it stood");
+        assert_eq!(deadlines.pop_due(14), None);
+        assert_eq!(deadlines.next_ms(), Some(15));
+        assert_eq!(deadlines.pop_due(39), Some(session("b")));
+        assert_eq!(deadlines.pop_due(39), None);
+        deadlines.set(session("a"), 30);
+        assert_eq!(deadlines.pop_due(30), Some(session("a")), "brought forward");
+        assert_eq!(deadlines.next_ms(), None);
+        deadlines.set(session("a"), 50);
+        deadlines.set(session("a"), 60);
+        deadlines.cancel(&session("a"));
         assert_eq!(deadlines.next_ms(), None);
     }
 }

@@ -5,10 +5,8 @@ use std::collections::VecDeque;
 use crate::log::error::AppendError;
 use crate::log::leader_epochs::LeaderEpochs;
 use crate::log::log_offsets::LogOffsets;
-use crate::log::plan::{
-    Append, AppendPlan, Committed, IndexKind, IndexWrite, ReadHint, RollPlan, SegmentId, SyncPlan, Truncate,
-};
-use crate::log::producer_snapshots::{ProducerSnapshots, SnapshotWrite};
+use crate::log::plan::{Append, AppendPlan, Committed, ReadHint, RollPlan, SegmentId, SyncPlan, Truncate};
+use crate::log::producer_snapshots::ProducerSnapshots;
 use crate::log::producer_state::{ProducerStates, ProducerUndo, Sequence};
 use crate::log::recovery::RecoveredLog;
 use crate::log::segment::{Incoming, Segment, SegmentLimits, SegmentTimes};
@@ -29,7 +27,7 @@ pub struct PartitionLog {
     pub(in crate::log) epochs_changed: bool,
     pub(in crate::log) producers: ProducerStates,
     pub(in crate::log) transactions: Transactions,
-    snapshots: ProducerSnapshots,
+    pub(in crate::log) snapshots: ProducerSnapshots,
     /// Plans that are neither committed nor failed, or wait for an earlier one; by id.
     in_flight: VecDeque<InFlight>,
     next_plan_id: u64,
@@ -48,7 +46,7 @@ pub struct PartitionLog {
     /// Where sequential readers go on, newest last.
     pub(in crate::log) hints: VecDeque<ReadHint>,
     /// All entries of the segments below are in their index files.
-    index_written_below: SegmentId,
+    pub(in crate::log) index_written_below: SegmentId,
     /// And on stable storage.
     pub(in crate::log) index_completed_below: SegmentId,
     /// Largest timestamp below the high watermark of the segment that has the high watermark.
@@ -451,131 +449,6 @@ impl PartitionLog {
         self.offsets.set(LogOffsets { durable, high_watermark: durable, ..self.offsets });
         self.move_last_stable();
         true
-    }
-
-    /// Index entries to be written now; the newest stay in memory. Call it after commits now and then: it costs
-    /// nothing where nothing is due.
-    pub fn take_index_writes(&mut self) -> Vec<IndexWrite> {
-        self.take_entries(false)
-    }
-
-    /// All index entries of written batches, for a clean stop.
-    pub fn take_all_index_writes(&mut self) -> Vec<IndexWrite> {
-        self.take_entries(true)
-    }
-
-    fn take_entries(&mut self, all: bool) -> Vec<IndexWrite> {
-        let (active, written_at) = (self.active().id(), self.written_at);
-        let first = self.segments.partition_point(|segment| segment.id() < self.index_written_below);
-        let mut writes = Vec::new();
-        for segment in &mut self.segments[first..] {
-            let id = segment.id();
-            let written_bytes = match id.cmp(&written_at.segment) {
-                std::cmp::Ordering::Less => segment.size_bytes(),
-                std::cmp::Ordering::Equal => written_at.position_bytes,
-                std::cmp::Ordering::Greater => 0,
-            };
-            let sealed = id != active;
-            let all_written = written_bytes == segment.size_bytes() && id <= written_at.segment;
-            if all && all_written {
-                segment.complete_time_index();
-            }
-            let offset_entries = segment.index_mut().take_writes(written_bytes, all || sealed);
-            // The time index goes first and up to the same batch at least, so that one that ends early is seen to.
-            let all_times = all || sealed || offset_entries.is_some();
-            let time_entries = segment.time_index_mut().take_writes(written_bytes, all_times);
-            // Where all of a sealed segment is written, nothing can come back to it.
-            let completes = sealed && all_written;
-            if let Some((position_bytes, bytes)) = segment.transaction_index_mut().take_writes(self.offsets.written) {
-                let kind = IndexKind::Transaction;
-                writes.push(IndexWrite { segment: id, kind, position_bytes, bytes, completes: false });
-            }
-            for (kind, entries) in [(IndexKind::Time, time_entries), (IndexKind::Offset, offset_entries)] {
-                if entries.is_some() || completes {
-                    let (position_bytes, bytes) = entries.unwrap_or_default();
-                    writes.push(IndexWrite { segment: id, kind, position_bytes, bytes, completes });
-                }
-            }
-            if completes {
-                segment.index_mut().seal();
-                segment.time_index_mut().seal();
-                segment.transaction_index_mut().seal();
-                self.index_written_below = SegmentId(id.0.plus(1));
-            }
-        }
-        writes
-    }
-
-    /// True where a start after a crash would replay much for the producers' sake: take a snapshot of them.
-    pub fn producer_snapshot_is_due(&self) -> bool {
-        self.snapshots.is_due()
-    }
-
-    /// Takes a snapshot of the producers at the log's end, planned batches included; at each roll that is done already.
-    pub fn snapshot_producers(&mut self) {
-        if self.offsets.log_end > self.offsets.log_start {
-            self.snapshots.take(self.offsets.log_end, &self.producers);
-        }
-    }
-
-    /// True where [`next_producer_snapshot`](Self::next_producer_snapshot) has one.
-    pub fn has_producer_snapshot(&self) -> bool {
-        self.snapshots.has_next(self.offsets.written)
-    }
-
-    /// A snapshot that was taken, once all that it says is written.
-    pub fn next_producer_snapshot(&mut self) -> Option<SnapshotWrite> {
-        self.snapshots.next(self.offsets.written)
-    }
-
-    /// The snapshot at `offset` did not get to the disk: the next start replays more.
-    pub fn producer_snapshot_failed(&mut self, offset: Offset) {
-        self.snapshots.failed(offset);
-    }
-
-    /// True where a snapshot was taken that is not on disk yet.
-    pub fn awaits_producer_snapshot(&self) -> bool {
-        self.snapshots.has_pending()
-    }
-
-    /// The snapshot on disk that stands for what is below `base`, and that a crash does not take with the log's end.
-    pub fn durable_producer_snapshot(&self, base: Offset) -> Option<Offset> {
-        self.snapshots.first_in(base..=self.offsets.high_watermark)
-    }
-
-    /// The latest snapshot on disk.
-    pub fn newest_producer_snapshot(&self) -> Option<Offset> {
-        self.snapshots.newest()
-    }
-
-    /// True where a snapshot is of no use any more.
-    pub fn has_stale_producer_snapshots(&self) -> bool {
-        self.snapshots.has_stale(|id| self.segments.binary_search_by_key(&id, Segment::id).is_ok())
-    }
-
-    /// True where any producer is known.
-    pub fn has_producers(&self) -> bool {
-        !self.producers.is_empty()
-    }
-
-    /// Snapshots that nobody needs any more, to be removed: those of deleted segments too.
-    pub fn take_stale_producer_snapshots(&mut self) -> Vec<Offset> {
-        let segments = &self.segments;
-        self.snapshots.take_stale(|id| segments.binary_search_by_key(&id, Segment::id).is_ok())
-    }
-
-    /// Both indexes of a sealed segment are complete and on stable storage.
-    pub fn index_completed(&mut self, segment: SegmentId) {
-        self.index_completed_below = self.index_completed_below.max(SegmentId(segment.0.plus(1)));
-    }
-
-    /// A recovery point above this would make the next start believe indexes that a crash may have taken the end of;
-    /// `None` where there is no such bound.
-    pub fn recovery_point_max(&self) -> Option<Offset> {
-        let first = self.segments.partition_point(|segment| segment.id() < self.index_completed_below);
-        let incomplete = self.segments.get(first)?;
-        let incomplete = (incomplete.id() != self.active().id()).then(|| incomplete.base_offset());
-        incomplete.into_iter().chain(self.transaction_index_unsynced()).min()
     }
 
     /// True where `leader-epoch-checkpoint` is to be written.

@@ -3,7 +3,7 @@
 use crate::log::error::ReadError;
 use crate::log::lookup::{Found, Lookup, SegmentView, Start, Want};
 use crate::log::partition_log::{PartitionLog, Place};
-use crate::log::plan::{ReadBound, ReadHint};
+use crate::log::plan::{ReadBound, ReadHint, ReadPlan};
 use crate::record::offset::{LeaderEpoch, Offset, TimestampMs};
 
 impl PartitionLog {
@@ -69,6 +69,21 @@ impl PartitionLog {
         let next = (after < self.segments.len()).then(|| self.view(after, end, end_at));
         let start = if from >= end { Start::Empty } else { self.find(&want, at, &view) };
         Ok(Lookup::new(want, view, next, start))
+    }
+
+    /// True where `from` lies in an older segment than the end that a reader sees, or in none that is here: what is read
+    /// there ends with its segment, however long the reader waits (Kafka's `onOlderSegment`).
+    pub fn is_on_older_segment(&self, from: Offset, bound: ReadBound) -> bool {
+        let (end, end_at) = self.bound(bound);
+        let after = self.segments.partition_point(|segment| segment.base_offset() <= from);
+        let segment = after.checked_sub(1).and_then(|at| self.segments.get(at));
+        from < end && segment.is_none_or(|segment| segment.id() < end_at.segment)
+    }
+
+    /// Bytes from where a range begins to the end that a reader sees, which lies in the same segment.
+    pub fn bytes_to_end(&self, range: &ReadPlan, bound: ReadBound) -> u64 {
+        let (_, end_at) = self.bound(bound);
+        if range.segment == end_at.segment { end_at.position_bytes.saturating_sub(range.position_bytes) } else { 0 }
     }
 
     /// Remembers where a reader will go on ([`ReadPlan::next_hint`](crate::log::plan::ReadPlan::next_hint)).

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// Why a batch cannot be appended. Each variant is one error code of Kafka's (in the last words of its doc).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BatchError {
     /// The bytes are damaged or no batch at all: CORRUPT_MESSAGE (2).
     #[error("corrupt batch: {0}")]
@@ -21,12 +21,16 @@ pub enum BatchError {
         record_index: u32,
         /// Its timestamp.
         timestamp_ms: i64,
+        /// All records that are refused, whatever for.
+        refused: RefusedRecords,
     },
     /// A record without a key for a compacted topic: INVALID_RECORD (87).
     #[error("record {record_index} has no key, and the topic is compacted")]
     Keyless {
         /// The first such record, from 0 within the batch.
         record_index: u32,
+        /// All records that are refused.
+        refused: RefusedRecords,
     },
     /// Larger than `max.message.bytes`: MESSAGE_TOO_LARGE (10).
     #[error("batch of {len_bytes} bytes, max.message.bytes is {max_bytes}")]
@@ -45,6 +49,28 @@ pub enum BatchError {
         max_bytes: u32,
     },
 }
+
+/// The records of a batch that are refused, from 0 within the batch, in their order (KIP-467). Those that nobody has to
+/// name are left out: an answer does not grow with its batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RefusedRecords(Vec<u32>);
+
+impl RefusedRecords {
+    /// Adds the next one.
+    pub(in crate::record) fn push(&mut self, record_index: u32) {
+        if self.0.len() < REFUSED_RECORDS_MAX {
+            self.0.push(record_index);
+        }
+    }
+
+    /// The first ones, `REFUSED_RECORDS_MAX` at most.
+    pub fn indexes(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+/// As many refused records of a batch are named.
+pub const REFUSED_RECORDS_MAX: usize = 1000;
 
 /// What is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

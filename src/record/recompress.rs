@@ -142,7 +142,7 @@ impl Recompressor {
         let Self { mut checked, codec, compressor, rewriter, batch_bytes_max, .. } = self;
         let mut bytes = compressor.finish().map_err(|_| BatchError::Undecodable)?;
         let too_large = BatchError::TooLarge { len_bytes: u32::MAX, max_bytes: batch_bytes_max };
-        let length = i32::try_from(bytes.len() - LEN_PREFIX_BYTES).map_err(|_| too_large)?;
+        let length = i32::try_from(bytes.len() - LEN_PREFIX_BYTES).map_err(|_| too_large.clone())?;
         checked.len_bytes = u32::try_from(bytes.len()).map_err(|_| too_large)?;
         if checked.len_bytes > batch_bytes_max {
             return Err(BatchError::TooLarge { len_bytes: checked.len_bytes, max_bytes: batch_bytes_max });

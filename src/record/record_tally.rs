@@ -1,7 +1,7 @@
 //! What is gathered of a batch record by record, and the limits it is held to.
 
 use crate::record::batch::BatchHeader;
-use crate::record::batch_error::BatchError;
+use crate::record::batch_error::{BatchError, RefusedRecords};
 use crate::record::compression::Compression;
 use crate::record::compressor::Codec;
 use crate::record::offset::TimestampMs;
@@ -67,7 +67,11 @@ pub(in crate::record) struct RecordTally {
     pub(in crate::record) max_timestamp_ms: i64,
     pub(in crate::record) max_timestamp_offset_delta: i32,
     gap: bool,
-    pub(in crate::record) refused: Option<BatchError>,
+    refused: RefusedRecords,
+    /// The first record without a key where it needs one.
+    keyless: Option<u32>,
+    /// The first record with a bad time, and that.
+    bad_time: Option<(u32, i64)>,
 }
 
 impl RecordTally {
@@ -91,7 +95,9 @@ impl RecordTally {
             max_timestamp_ms: TimestampMs::NONE.0,
             max_timestamp_offset_delta: 0,
             gap: false,
-            refused: None,
+            refused: RefusedRecords::default(),
+            keyless: None,
+            bad_time: None,
         }
     }
 
@@ -107,9 +113,6 @@ impl RecordTally {
             let numbered_anew = i32::try_from(self.seen).unwrap_or(i32::MAX);
             self.max_timestamp_offset_delta = if self.renumbered { numbered_anew } else { record.offset_delta };
         }
-        if record.keyless && self.compact && self.refused.is_none() {
-            self.refused = Some(BatchError::Keyless { record_index: self.seen });
-        }
         let has_bad_time = match self.accepted_ms {
             Some((from_ms, to_ms)) if timestamp_ms != TimestampMs::NONE.0 => {
                 timestamp_ms < from_ms || timestamp_ms > to_ms
@@ -117,17 +120,32 @@ impl RecordTally {
             // To set the time of the append is the broker's.
             _ => self.fixed_timestamp_ms.is_some(),
         };
-        if has_bad_time
-            // A bad timestamp is what Kafka reports where records were refused for several reasons.
-            && !matches!(self.refused, Some(BatchError::Timestamp { .. }))
-        {
-            self.refused = Some(BatchError::Timestamp { record_index: self.seen, timestamp_ms });
+        // As in Kafka, the time of a record without its key is not looked at.
+        if record.keyless && self.compact {
+            self.refused.push(self.seen);
+            self.keyless.get_or_insert(self.seen);
+        } else if has_bad_time {
+            self.refused.push(self.seen);
+            self.bad_time.get_or_insert((self.seen, timestamp_ms));
         }
         if self.consecutive && i64::from(record.offset_delta) != i64::from(self.seen) {
             self.gap = true;
         }
         self.seen += 1;
         self.left -= 1;
+    }
+
+    /// Why the batch is refused for the sake of single records. A bad timestamp is what Kafka reports where records were
+    /// refused for several reasons.
+    pub(in crate::record) fn refusal(&mut self) -> Option<BatchError> {
+        let refused = std::mem::take(&mut self.refused);
+        match (self.bad_time, self.keyless) {
+            (Some((record_index, timestamp_ms)), _) => {
+                Some(BatchError::Timestamp { record_index, timestamp_ms, refused })
+            }
+            (None, Some(record_index)) => Some(BatchError::Keyless { record_index, refused }),
+            (None, None) => None,
+        }
     }
 
     /// True where compressed records were not numbered 0, 1, 2, ...
@@ -149,5 +167,49 @@ impl RecordSink for RecordTally {
     fn add(&mut self, record: RecordSketch) {
         // The method of the type itself.
         Self::add(self, record);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::batch_error::REFUSED_RECORDS_MAX;
+    use crate::record::builder::BatchBuilder;
+    use crate::record::check::check_for_append;
+
+    const NOW_MS: i64 = 1_700_000_000_000;
+
+    /// KIP-467: each record that is to blame, the time of one without its key not looked at; so many and no more.
+    #[test]
+    fn every_refused_record_is_named_up_to_a_limit() {
+        let compact = AppendLimits {
+            max_message_bytes: 1 << 20,
+            segment_bytes: 1 << 20,
+            compact: true,
+            log_append_time: false,
+            timestamp_before_max_ms: i64::MAX,
+            timestamp_after_max_ms: 3_600_000,
+            now_ms: NOW_MS,
+            codec: None,
+            record_bytes_max: 1 << 20,
+        };
+        let late_ms = NOW_MS + compact.timestamp_after_max_ms + 1;
+        let mut builder = BatchBuilder::new();
+        for (timestamp_ms, key) in [(NOW_MS, Some("k")), (late_ms, None), (late_ms, Some("k")), (NOW_MS, None)] {
+            builder.add(timestamp_ms, key.map(str::as_bytes), None);
+        }
+        let bytes = builder.build().expect("uncompressed");
+        let mut refused = RefusedRecords::default();
+        (1..4).for_each(|index| refused.push(index));
+        let expected = BatchError::Timestamp { record_index: 2, timestamp_ms: late_ms, refused };
+        assert_eq!(check_for_append(&bytes, &compact), Err(expected));
+
+        let mut builder = BatchBuilder::new();
+        (0..REFUSED_RECORDS_MAX + 5).for_each(|_| builder.add(NOW_MS, None, None));
+        let many = builder.build().expect("uncompressed");
+        match check_for_append(&many, &compact) {
+            Err(BatchError::Keyless { refused, .. }) => assert_eq!(refused.indexes().len(), REFUSED_RECORDS_MAX),
+            other => panic!("{other:?}"),
+        }
     }
 }

@@ -29,7 +29,7 @@ impl DurabilityStage {
         if partition.durability() == Durability::Os {
             let written = partition.log().borrow().offsets().written;
             if partition.log().borrow_mut().durable(written) {
-                shard.io().wake_all(partition.progress());
+                shard.note_progress(partition);
             }
             self.flush_as_configured(shard, partition, written);
             return;
@@ -79,7 +79,9 @@ impl DurabilityStage {
                 Ok(moved) => {
                     shard.counters().syncs.add(1);
                     if moved {
-                        shard.io().wake_all(partition.progress());
+                        shard.note_progress(&partition);
+                    } else {
+                        shard.tell_of_sealed(&partition);
                     }
                 }
                 Err(error) => {

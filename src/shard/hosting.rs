@@ -443,9 +443,8 @@ impl Shard {
                 let writes = partition.log().borrow_mut().take_index_writes();
                 producer_snapshots::write_ready(shard.clone(), partition.clone()).await;
                 shard.write_index(&partition, writes).await?;
-                if let Some(tier) = shard.tier().filter(|_| partition.remote().is_some()) {
-                    tier.tell(shard.io());
-                }
+                partition.note_sealed(sealed_end);
+                shard.tell_of_sealed(&partition);
                 Ok(())
             }
             .await;
@@ -455,12 +454,30 @@ impl Shard {
         });
     }
 
+    /// The high watermark of a partition has moved: who waits for that is polled.
+    pub(in crate::shard) fn note_progress(&self, partition: &Partition) {
+        self.io().wake_all(partition.progress());
+        self.tell_of_sealed(partition);
+    }
+
+    /// Tells the tier of a sealed segment once all below its end is stable and durable.
+    pub(in crate::shard) fn tell_of_sealed(&self, partition: &Partition) {
+        if let Some(tier) = self.tier()
+            && partition.take_sealed_stable()
+            && partition.remote().is_some()
+        {
+            tier.tell(self.io());
+        }
+    }
+
     /// Writes entries of indexes. They are derived: an error costs time at the next start, no records.
     pub(in crate::shard) async fn write_index(&self, partition: &Partition, writes: Vec<IndexWrite>) -> io::Result<()> {
         // Counts as a write: whoever closes the folder waits for it.
         partition.begin_write();
         let written = self.write_entries(partition, writes).await;
         partition.end_write(self.io());
+        // The last entry of a sealed segment may have been what the tier waits for.
+        self.tell_of_sealed(partition);
         written
     }
 

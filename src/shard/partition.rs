@@ -67,6 +67,8 @@ pub struct Partition {
     pub(in crate::shard) sync_queued: Cell<bool>,
     /// Its segments in the tier; `None` where there never were any and none are to be.
     remote: RefCell<Option<Rc<RemotePartition>>>,
+    /// Where a sealed segment ends that the tier may have once all below is stable; nobody has told it yet.
+    sealed_untold: Cell<Option<Offset>>,
 }
 
 impl Partition {
@@ -100,6 +102,7 @@ impl Partition {
             producers_durable_at: Cell::new(Offset(0)),
             sync_queued: Cell::new(false),
             remote: RefCell::new(None),
+            sealed_untold: Cell::new(None),
         }
     }
 
@@ -147,6 +150,23 @@ impl Partition {
     pub(in crate::shard) fn checkpointed_recovery_point(&self) -> Offset {
         let at_most = self.log.borrow().recovery_point_max();
         at_most.map_or(self.recovery_point.get(), |at_most| at_most.min(self.recovery_point.get()))
+    }
+
+    /// A segment is sealed that ends at `end`, and what the tier needs of it is written.
+    pub(in crate::shard) fn note_sealed(&self, end: Offset) {
+        self.sealed_untold.set(self.sealed_untold.get().or(Some(end)));
+    }
+
+    /// True once for each sealed segment, when the tier may have it.
+    pub(in crate::shard) fn take_sealed_stable(&self) -> bool {
+        let Some(end) = self.sealed_untold.get() else { return false };
+        let bound = self.log.borrow().offsets().last_stable.min(self.checkpointed_recovery_point());
+        if end > bound {
+            return false;
+        }
+        let newest_end = self.log.borrow().segments().last().map(|active| active.base_offset());
+        self.sealed_untold.set(newest_end.filter(|end| *end > bound));
+        true
     }
 
     /// Moves the recovery point; it never goes back.

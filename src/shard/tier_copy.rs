@@ -23,7 +23,6 @@ use crate::shard::remote_partition::RemotePartition;
 use crate::shard::tier::Tier;
 use crate::shard::tier_work::{WorkError, check_goes_on};
 use crate::tier::batch_walk::BatchWalk;
-use crate::tier::error::StoreError;
 use crate::tier::index_check::{IndexCheck, MadeIndexes};
 use crate::tier::metadata::{RemoteSegment, RemoteSegmentId, SegmentEvent};
 use crate::tier::segment_file::SegmentFileHeader;
@@ -112,11 +111,11 @@ async fn copy_with(
         let max_timestamp = sections.send(&mut sending, candidate).await?;
         let (sent_bytes, file_crc) = (sending.sent_bytes, sending.crc.value());
         sending.upload.close(sent_bytes).await?;
-        check_length(tier, &temporary, header.len_bytes()).await?;
+        tier.store().check_len_bytes(&temporary, header.len_bytes()).await?;
         tier.store().make_folder(&partition_folder(topic, id)).await?;
         check_goes_on(shard, partition)?;
         tier.store().rename(&temporary, &path).await?;
-        check_length(tier, &path, header.len_bytes()).await?;
+        tier.store().check_len_bytes(&path, header.len_bytes()).await?;
         Ok::<_, WorkError>((file_crc, max_timestamp))
     }
     .await;
@@ -134,14 +133,6 @@ async fn copy_with(
     let elapsed_ms = io.now().since(began_at) / 1_000_000;
     info!(topic, partition = id.partition, segment = %candidate.segment, remote_segment = %segment_id, bytes = header.len_bytes(), elapsed_ms, "copied a segment to the tier");
     Ok(())
-}
-
-async fn check_length(tier: &Tier, path: &str, expected_bytes: u64) -> Result<(), StoreError> {
-    let found_bytes = tier.store().len_bytes(path).await?;
-    if found_bytes == expected_bytes {
-        return Ok(());
-    }
-    Err(StoreError::Length { path: path.to_owned(), found_bytes, expected_bytes })
 }
 
 /// The text of the leader epochs from the log's start to the segment's end, and the epochs within the segment.

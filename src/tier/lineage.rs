@@ -3,6 +3,10 @@
 //! A leader that was cut off may have copied records that the next leader never had (KAFKA-16511). Their offsets were given
 //! again, under a later epoch: matched by offset alone they would be served in the place of those. As in Kafka a segment
 //! counts where each of its records has the epoch that the latest leader's log has at that offset.
+//!
+//! Kafka asks so for each read. Here what is no part of the lineage never comes to be known: a server copies what is durable
+//! in its own log alone, each offset once, never gives an offset again that the tier has, and a restore takes in only what
+//! counts. So a read finds its segment by offset.
 
 use crate::log::leader_epochs::LeaderEpochs;
 use crate::record::offset::Offset;

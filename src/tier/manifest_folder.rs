@@ -165,10 +165,12 @@ impl ManifestUpload {
     /// All was added: on return the manifest has its name, to stay. Says its length.
     ///
     /// # Errors
-    /// It may have its name or not; if it has, it is whole.
+    /// It may have its name or not; if it has, it is whole. What it was to replace has to stay.
     pub async fn finish(self, store: &Store) -> Result<u64, StoreError> {
         self.upload.close(self.written_bytes).await?;
+        store.check_len_bytes(&self.temporary, self.written_bytes).await?;
         store.rename(&self.temporary, &self.path).await?;
+        store.check_len_bytes(&self.path, self.written_bytes).await?;
         Ok(self.written_bytes)
     }
 }
@@ -226,6 +228,7 @@ mod tests {
     use crate::ring::sim::world::Sim;
     use crate::tier::manifest::tests::{header, partition};
     use crate::tier::manifest::{ManifestEncoder, ManifestEntry};
+    use crate::tier::sim_store::{SimStore, StoreFaults};
 
     #[test]
     fn names_sort_by_their_numbers() {
@@ -290,6 +293,37 @@ mod tests {
             store.put(&path, ".tmp/x", b"alv-mani\x00\x02".to_vec()).await.expect("space");
             assert!(matches!(row.take_up(&run, &store).await, Err(ManifestError::Newer { .. })));
             assert!(matches!(load_all(&run, &store, &mut Vec::new()).await, Err(ManifestError::Newer { .. })));
+        })
+        .expect("ends");
+    }
+
+    #[test]
+    fn a_manifest_counts_when_it_is_there_whatever_the_store_says() {
+        let lying = [
+            StoreFaults { lost_rename_per_million: 1_000_000, ..StoreFaults::default() },
+            StoreFaults { short_close_per_million: 1_000_000, ..StoreFaults::default() },
+        ];
+        let sim = Sim::new(SimOptions::default());
+        let io = sim.machine().core(0);
+        let run = io.clone();
+        sim.run(&io, 1 << 40, async move {
+            let base = Path::new("/tier");
+            let right = Store::directory(&run, base);
+            let row = ManifestRow { broker_id: 1001 };
+            right.make_folder(TEMPORARY_FOLDER).await.expect("space");
+            assert_eq!(row.take_up(&run, &right).await.expect("an answer"), 0);
+            write(&run, &right, row, ManifestName { number: 0, is_full: true }, 10).await;
+            for faults in lying {
+                let store = Store::Sim(SimStore::new(&run, base, faults));
+                let name = ManifestName { number: 1, is_full: true };
+                let mut upload = row.begin(&store, name, 100).await.expect("space");
+                upload.append(vec![1; 100]).await.expect("space");
+                assert!(upload.finish(&store).await.is_err(), "{faults:?}");
+                assert!(store.put("alluvium-owner", ".tmp/x", vec![1; 100]).await.is_err(), "{faults:?}");
+                assert!(right.len_bytes("alluvium-owner").await.is_err_and(|error| error.is_not_found()), "{faults:?}");
+                let view = load_all(&run, &right, &mut Vec::new()).await.expect("an answer").expect("manifests");
+                assert_eq!(view.partitions.values().next().expect("one").said.log_end.0, 10, "{faults:?}");
+            }
         })
         .expect("ends");
     }

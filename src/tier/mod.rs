@@ -5,7 +5,7 @@
 
 pub mod backlog_watch;
 pub mod batch_walk;
-#[cfg(feature = "hdfs")]
+#[cfg(any(test, feature = "hdfs"))]
 pub mod companion;
 pub mod directory_store;
 pub mod error;

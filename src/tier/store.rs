@@ -214,12 +214,21 @@ impl Store {
         let mut upload = self.create(temporary, len_bytes).await?;
         upload.append(Buffer::from_vec(bytes)).await?;
         upload.close(len_bytes).await?;
-        let found_bytes = self.len_bytes(temporary).await?;
-        if found_bytes != len_bytes {
-            let path = temporary.to_owned();
-            return Err(StoreError::Length { path, found_bytes, expected_bytes: len_bytes });
+        self.check_len_bytes(temporary, len_bytes).await?;
+        self.rename(temporary, path).await?;
+        self.check_len_bytes(path, len_bytes).await
+    }
+
+    /// A store may say that it has done what it has not: looks whether a file is there, of this length.
+    ///
+    /// # Errors
+    /// It is not, or the store does not say now.
+    pub async fn check_len_bytes(&self, path: &str, expected_bytes: u64) -> Result<(), StoreError> {
+        let found_bytes = self.len_bytes(path).await?;
+        if found_bytes == expected_bytes {
+            return Ok(());
         }
-        self.rename(temporary, path).await
+        Err(StoreError::Length { path: path.to_owned(), found_bytes, expected_bytes })
     }
 }
 

@@ -10,7 +10,8 @@ class Allowed:
 
 
 ALLOWED = [
-    Allowed("Produce", r"RecordErrors\.length$", "Kafka lists every record of a batch with a bad time; the first is named here, so that an answer does not grow with its batch"),
+    Allowed("Produce", r"\.ErrorMessage$", "Kafka says a text only where single records are to blame; here each refusal says why"),
+    Allowed("Produce", r"\.BatchIndexErrorMessage$", "Kafka repeats a text for each record; here the partition's text says it, which clients take where a record has none"),
     Allowed("DescribeConfigs|CreateTopics", r"Configs\[min\.insync\.replicas\]", "KRaft makes it a dynamic setting of the cluster when eligible leader replicas are on; here it is a default"),
     Allowed("DescribeConfigs", r"Configs\[flush\.ms\]\.Synonyms", "Kafka's broker setting has no value by default, and so no synonym"),
 ]

@@ -22,9 +22,9 @@ NORMALISED = {
     # A batch sent again is answered with its own time, which is an hour ago.
     "LogAppendTimeMs": lambda value: "now" if abs(value - now_ms()) < 600_000 else value,
     "ProducerId": lambda value: "id" if value >= 0 else value,
-    # Texts for people, and whether there is one.
-    "ErrorMessage": lambda value: "text",
-    "BatchIndexErrorMessage": lambda value: "text",
+    # Texts for people: whether there is one.
+    "ErrorMessage": lambda value: "text" if value else None,
+    "BatchIndexErrorMessage": lambda value: "text" if value else None,
     "Documentation": lambda value: "text",
 }
 # Lists whose order means nothing.
@@ -85,7 +85,7 @@ def struct_of(body, api, names, kinds, topic):
         elif name in NORMALISED and value is not None:
             out[name] = NORMALISED[name](value)
         elif name in NORMALISED:
-            out[name] = NORMALISED[name](value) if name.endswith("Message") else None
+            out[name] = None
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             rows = [struct_of(row, api, names, kinds, topic) for row in value if not str(row.get("Name")).startswith(OWN_KEYS)]
             out[name] = rows if api in KEEPS_ORDER or name not in SORTED else sorted(rows, key=SORTED[name])
@@ -121,12 +121,71 @@ def batches_of(records, kind):
     return out
 
 
+def cut_differences(pair, kinds, body, answers):
+    """What two answers to a fetch differ in by more than a cut batch explains; both have rows.
+
+    Kafka fills a limit to its last byte and counts the bytes of a batch that is cut; alluvium ends between batches where it knows a
+    place. So up to the first partition in which either cuts, all is equal. In it alluvium sends the same batches, or fewer, but one at
+    least where Kafka does. Behind it the limits that are left differ: what both send is the same, and errors and offsets are. Each
+    keeps to the limits.
+    """
+    kafka, alluvium = (normalised(side, "Fetch", kinds, answer) for side, answer in zip(pair.sides, answers))
+    out = []
+    walk("Fetch", {**kafka, "Responses": None}, {**alluvium, "Responses": None}, out)
+    own = [rows_of(answer) for answer in (kafka, alluvium)]
+    raw = [rows_of(normalised_names(side, answer)) for side, answer in zip(pair.sides, answers)]
+    is_behind = False
+    for key in [*own[0], *(key for key in own[1] if key not in own[0])]:
+        path = f"Fetch[{key[0]}-{key[1]}]"
+        if any(key not in rows for rows in own):
+            # A session tells of a partition that has nothing but records only where there are any.
+            there = own[0].get(key) or own[1].get(key)
+            if not is_behind or there["ErrorCode"] or not there["Records"]:
+                out.append(Difference(path, key in own[0], key in own[1]))
+            continue
+        one, other = own[0][key], own[1][key]
+        is_cut = [cut_bytes(rows[key]) > 0 for rows in raw]
+        if not is_behind and not any(is_cut):
+            walk(path, one, other, out)
+            continue
+        batches_, others = one["Records"], other["Records"]
+        both = min(len(batches_), len(others))
+        walk(path + ".Records", batches_[:both], others[:both], out)
+        if not is_behind and (len(others) > len(batches_) or (batches_ and not others)):
+            out.append(Difference(path + ".Records.length", len(batches_), len(others)))
+        # Transactions are told as far as the records go.
+        skipped = ["Records"] + ["AbortedTransactions"] * (len(batches_) != len(others) or is_behind)
+        walk(path, *({name: value for name, value in row.items() if name not in skipped} for row in (one, other)), out)
+        is_behind = True
+    for name, rows in zip(("kafka", "alluvium"), raw):
+        lengths = [len(row["Records"] or b"") for row in rows.values()]
+        # The first batch of the first partition that has any comes whole.
+        served = [length for length in lengths if length]
+        if served and sum(served) > max(served[0], body["MaxBytes"]):
+            out.append(Difference(f"Fetch.bytes of {name}", body["MaxBytes"], sum(served)))
+    return out
+
+
+def normalised_names(side, answer):
+    """The rows as they are, by the topic's name."""
+    names = {id_: name for name, id_ in side.own["topic-id"].items()}
+    return {"Responses": [{**topic, "Topic": topic_of(topic, names)} for topic in answer["Responses"]]}
+
+
+def rows_of(answer):
+    """(topic, partition) -> row, in the order of the answer."""
+    return {(topic.get("Topic") or topic.get("TopicId"), row["PartitionIndex"]): row for topic in answer["Responses"] for row in topic["Partitions"]}
+
+
+def cut_bytes(row):
+    """Bytes of a batch that is cut at the end of a partition's records."""
+    records = row["Records"] or b""
+    return len(records) - sum(one["size_bytes"] for one in batches(records))
+
+
 def has_cut_batch(answer):
     """Whether a fetch ends a partition's records in the middle of a batch."""
-    if not isinstance(answer, dict):
-        return False
-    rows = [row for topic in answer.get("Responses", []) for row in topic.get("Partitions", [])]
-    return any(sum(one["size_bytes"] for one in batches(row["Records"] or b"")) != len(row["Records"] or b"") for row in rows)
+    return isinstance(answer, dict) and any(cut_bytes(row) for topic in answer.get("Responses", []) for row in topic["Partitions"])
 
 
 def walk(path, kafka, alluvium, out):
@@ -143,4 +202,4 @@ def walk(path, kafka, alluvium, out):
         out.append(Difference(path, kafka, alluvium))
 
 
-__all__ = ["CLOSED", "Difference", "differences", "has_cut_batch"]
+__all__ = ["CLOSED", "Difference", "cut_differences", "differences", "has_cut_batch"]

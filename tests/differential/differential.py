@@ -19,10 +19,14 @@ import allowed
 import fetch
 import offsets
 import produce
-from compare import differences, has_cut_batch
+from compare import cut_differences, differences, has_cut_batch
 from pair import Pair
 from steps import next_step
 from world import World
+
+
+# Records with times long past stay until the seed is over.
+NO_RETENTION = "log.retention.check.interval.ms=86400000"
 
 
 class Servers:
@@ -32,11 +36,11 @@ class Servers:
         self.folder = tempfile.mkdtemp(prefix="alluvium-differential-")
         self.kafka, self.alluvium = f"127.0.0.1:{port}", f"127.0.0.1:{port + 5}"
         environment = {"KAFKA_HEAP_OPTS": "-Xms256M -Xmx256M", **os.environ}
-        subprocess.run([os.path.join(ROOT, "scripts/kafka-peer"), "start", str(port), os.path.join(self.folder, "kafka"), "auto.create.topics.enable=false"],
+        subprocess.run([os.path.join(ROOT, "scripts/kafka-peer"), "start", str(port), os.path.join(self.folder, "kafka"), "auto.create.topics.enable=false", NO_RETENTION],
                        check=True, env=environment, stdout=sys.stderr)
         self.log = open(os.path.join(self.folder, "alluvium.log"), "w")
         self.process = subprocess.Popen(
-            [binary, "serve", "--listen", self.alluvium, "--cores", "1", "--data-dir", os.path.join(self.folder, "data"), "--durability", "os"],
+            [binary, "serve", "--listen", self.alluvium, "--cores", "1", "--data-dir", os.path.join(self.folder, "data"), "--durability", "os", "--set", NO_RETENTION],
             stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL, text=True)
         while True:
             line = self.process.stdout.readline()
@@ -64,21 +68,23 @@ def run_seed(pair, seed, steps, verbose, survey=None):
         case = f"{step.api} v{step.version} {step.label}"
         for attempt in range(3):
             asked = pair.ask(step.api, step.version, step.body, step.answered)
-            found = differences(pair, step.api, kinds, [answer for answer, _, _ in asked])
+            answers = [answer for answer, _, _ in asked]
+            found = differences(pair, step.api, kinds, answers)
+            is_cut = step.api == "Fetch" and all(isinstance(answer, dict) for answer in answers) and any(map(has_cut_batch, answers))
+            parts_ways = is_cut and bool(found)
+            if parts_ways:
+                found = cut_differences(pair, kinds, step.body, answers)
             waits = [took >= 0.95 * step.body.get("MaxWaitMs", 0) for _, took, _ in asked]
             # A slow machine may make a wait of an answer that came at once: such a fetch is asked again (it changes nothing).
             is_repeatable = step.api == "Fetch" and step.body["SessionEpoch"] == -1 and step.body["MaxWaitMs"] > 0
-            if found or not is_repeatable or waits[0] == waits[1]:
+            # Who counts the bytes of a cut batch may have enough when the other waits.
+            if found or is_cut or not is_repeatable or waits[0] == waits[1]:
                 break
         else:
             found.append(f"answered at once: kafka {not waits[0]}, alluvium {not waits[1]} (a wait of {step.body['MaxWaitMs']} ms)")
         if verbose:
             print(f"  {number}: {case}: {asked[0][1]:.0f} ms, {asked[1][1]:.0f} ms", flush=True)
         unexpected = [one for one in found if isinstance(one, str) or not allowed.find(case, one)]
-        if unexpected and step.api == "Fetch" and any(has_cut_batch(answer) for answer, _, _ in asked):
-            # Kafka counts the bytes of a cut batch against the limits, alluvium cuts between batches where it can: what the next
-            # partitions may have differs, and with it the rest of the sequence.
-            break
         if unexpected and survey is not None:
             for one in unexpected:
                 key = (step.api, one if isinstance(one, str) else one.path)
@@ -89,7 +95,10 @@ def run_seed(pair, seed, steps, verbose, survey=None):
             failures.append(f"seed {seed} step {number}: {case}\n{lines}\n{frames}")
             break
         if step.learn:
-            step.learn(*[answer for answer, _, _ in asked])
+            step.learn(*answers)
+        if parts_ways:
+            # Who was served goes last next time: from here on the two sessions go different ways.
+            world.forget_session(pair.kafka, answers[0]["SessionId"])
     for side in pair.sides:
         side.hang_up()
         for name in world.topics:

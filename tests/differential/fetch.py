@@ -69,6 +69,24 @@ def fetch(world):
     return Step(label, "Fetch", version, body)
 
 
+@step(1)
+def fetch_much(world):
+    """Wants more at least than is left of the segment, or than a limit lets through between two batches: who waits, and who does not."""
+    version, rng = world.version("Fetch", at_least=4), world.random
+    filled = [key for key, log in world.logs.items() if log.end > log.start]
+    rolled = [key for key in filled if world.logs[key].end > 1 and world.kind(key[0]) == "split"]
+    if not filled:
+        return None
+    topic, partition = rng.choice(sorted(rolled or filled))
+    log = world.logs[topic, partition]
+    row = {"Partition": partition, "FetchOffset": rng.choice([log.start, log.start, log.end - 1, log.end, rng.randint(log.start, log.end)]),
+           "PartitionMaxBytes": rng.choice([100, 250, 1000, 1 << 20, 5 << 20])}
+    least = rng.choice([row["PartitionMaxBytes"], row["PartitionMaxBytes"], 3 << 20])
+    body = {"MaxWaitMs": 400, "MinBytes": least, "MaxBytes": rng.choice([least, 5 << 20]), "IsolationLevel": rng.choice([0, 1]),
+            "Topics": grouped([(topic, row)], version >= 13), "SessionId": 0, "SessionEpoch": -1}
+    return Step("much at least", "Fetch", version, body)
+
+
 @step(2)
 def open_session(world):
     version = world.version("Fetch", at_least=7)

@@ -1,10 +1,10 @@
 """Produce and InitProducerId: codecs, acks, sequences, sizes and times at the limits, batches with one thing wrong."""
 import struct
 
-from batch import EPOCH_AT, LENGTH_AT, batch, now_ms
+from batch import EPOCH_AT, LENGTH_AT, batch, now_ms, record
 from pair import CLOSED, Of
 from steps import Step, step
-from world import Producer
+from world import CODECS, Producer, compress
 
 HOUR_MS = 3_600_000
 LAST_OFFSET_DELTA_AT = 23
@@ -127,6 +127,15 @@ def keyless(world, topic, partition):
     return "keyless", data, appended(world, topic, partition, count)
 
 
+def some_refused(world, topic, partition):
+    """Records of which some have no key, some a bad time, some both: which are named, and by which error."""
+    rng, base_ms = world.random, now_ms()
+    body = b"".join(record(at, b"value", rng.choice([b"k", b"k", None]), (), rng.choice([0, 0, 2 * HOUR_MS, -3 * HOUR_MS])) for at in range(6))
+    codec = rng.choice(["none", "none", "gzip", "zstd"])
+    data = batch([b""] * 6, records=compress(codec, body), attributes=CODECS.index(codec), timestamp_ms=base_ms, max_timestamp_ms=base_ms + 2 * HOUR_MS)
+    return "some refused", data, appended(world, topic, partition, 6)
+
+
 def cut_or_extended(world, topic, partition):
     data, _ = world.batch(topic)
     how = world.random.choice(["cut by 1", "cut to 60", "cut to 11", "byte behind", "empty", "two batches"])
@@ -167,7 +176,7 @@ def stamped_epoch(world, topic, partition):
     return "leader epoch in the batch", data, appended(world, topic, partition, count)
 
 
-MAKERS = [good] * 8 + [sequenced] * 5 + [sized, timed, keyless, cut_or_extended, faulty, faulty, stamped_epoch]
+MAKERS = [good] * 8 + [sequenced] * 5 + [sized, timed, keyless, some_refused, cut_or_extended, faulty, faulty, stamped_epoch]
 
 
 @step(1)

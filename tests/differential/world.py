@@ -99,6 +99,11 @@ class World:
         """(topic, partition) of one that is there."""
         return self.random.choice(sorted(self.logs))
 
+    def forget_session(self, side, id_):
+        """Nothing more is asked in the session that is `id_` to `side`."""
+        for number in [number for number in self.sessions if side.own["session"][number] == id_]:
+            del self.sessions[number]
+
     def kind(self, topic):
         return self.topics[topic][0] if topic in self.topics else "missing"
 

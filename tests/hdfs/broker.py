@@ -33,9 +33,11 @@ SEGMENT_RECORDS = 65
 class Broker:
     """`alluvium serve` in a folder that outlives it."""
 
-    def __init__(self, binary, port, folder, tier, *flags, cores=1, environment=None, deadline_ms=5000):
+    def __init__(self, binary, port, folder, tier, *flags, cores=1, environment=None, deadline_ms=5000, server_flags=()):
         self.binary, self.port, self.folder, self.tier, self.cores = binary, port, folder, tier, cores
         self.flags, self.environment = ["--tier-deadline", str(deadline_ms), *SHORT_TIMES, *flags], {**os.environ, **(environment or {})}
+        # Those that commands have not.
+        self.server_flags = server_flags
         self.process = None
         self.log_path = folder + ".log"
 
@@ -46,7 +48,7 @@ class Broker:
         with open(self.log_path, "a") as log:
             self.process = subprocess.Popen(
                 [self.binary, "serve", "--listen", f"127.0.0.1:{self.port}", "--cores", str(self.cores), "--data-dir", self.folder, "--tier", self.tier,
-                 *self.flags, *flags], stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True, env=self.environment)
+                 *self.flags, *self.server_flags, *flags], stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True, env=self.environment)
         if not self.process.stdout.readline().startswith("ready"):
             code = self.process.wait(30)
             self.process = None

@@ -7,95 +7,20 @@ import argparse
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
-from broker import SEGMENT_RECORDS, TOPIC, Broker, FetchError, Writer, read_all
-from hdfs import ROOT, Hdfs
-from suite import Suite, equal, eventually, true
+from broker import SEGMENT_RECORDS, TOPIC, Broker, FetchError, read_all
+from stage import TOOL, Stage, ended_well, started, suite, tool
+from suite import equal, eventually, true
 
-suite = Suite("hdfs")
+# These register their cases.
+import kerberos  # noqa: F401, isort: skip
+import readers  # noqa: F401, isort: skip
+import restored  # noqa: F401, isort: skip
 # The others take longer, or a cluster of their own.
-SHORT = {"walk", "killed-at-any-step", "datanode-killed", "namenode-hung", "changed-behind-its-back", "unreachable-at-the-start"}
-TOOL = os.path.join(ROOT, "tests/clients/java/tool")
-TOOLS = os.environ.get("ALLUVIUM_TEST_TOOLS", os.path.join(ROOT, "target/test-tools"))
-
-
-class Stage:
-    """One cluster for all cases; a server, its data and its base folder for each."""
-
-    def __init__(self, options):
-        self.options, self.binary, self.number = options, options.binary, 0
-        self.folder = tempfile.mkdtemp(prefix="alluvium-hdfs-", dir=options.scratch)
-        self.hdfs = Hdfs(options.port, os.path.join(self.folder, "hdfs"))
-        self.brokers, self.clusters = [], [self.hdfs]
-        self.hdfs.start()
-
-    def broker(self, *flags, hdfs=None, tier=None, **options):
-        """A server that is not started yet, with a base folder of its own."""
-        self.number += 1
-        base = f"/case{self.number}"
-        tier = tier or (hdfs or self.hdfs).url(base)
-        one = Broker(self.binary, self.options.port + 100, os.path.join(self.folder, f"data{self.number}"), tier, *flags, **options)
-        one.base = base
-        self.brokers.append(one)
-        return one
-
-    def cluster(self, name, *properties, **environment):
-        """Another cluster, beside the first; stopped behind its case."""
-        one = Hdfs(self.options.port + 50, os.path.join(self.folder, name))
-        self.clusters.append(one)
-        return one.start(*properties, **environment)
-
-    def after_case(self):
-        for broker in self.brokers:
-            broker.kill()
-            shutil.rmtree(broker.folder, ignore_errors=True)
-        self.brokers.clear()
-        for one in self.clusters[1:]:
-            one.stop()
-            shutil.rmtree(one.folder, ignore_errors=True)
-        del self.clusters[1:]
-
-    def end(self):
-        for one in self.clusters:
-            one.stop()
-        if self.options.keep:
-            print(f"left in {self.folder}")
-        else:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def started(stage, *flags, configs=None, broker=None, **settings):
-    """A server, a topic of one partition, and its writer."""
-    broker = broker or stage.broker(*flags)
-    broker.start(**settings)
-    broker.create(**(configs or {}))
-    return broker, Writer(broker)
-
-
-def ended_well(stage, broker, writer, segments_min=1):
-    """Everything is in the tier, once, and reads back; nothing half-done is left."""
-    writer.write(2 * SEGMENT_RECORDS)
-    broker.wait_copied(writer.end - 2 * SEGMENT_RECORDS)
-    broker.wait_local_gone(writer.end - 2 * SEGMENT_RECORDS)
-    writer.read_all()
-    # A part of a manifest is written over by the next one.
-    eventually(lambda: not [name for name, _, _ in stage.hdfs.list(f"{broker.base}/.tmp") if not name.startswith("manifest-")], "nothing is left in .tmp", 30)
-    broker.stop()
-    said = broker.verify()
-    copied = int(re.search(r"(\d+) segments, \d+ bytes read back, 0 problems", said)[1])
-    true(copied >= segments_min, said)
-    print(f"   {writer.end} records, {copied} segments; {writer.latency()}", flush=True)
-
-
-def tool(broker, name, *arguments, bootstrap="--bootstrap-server"):
-    done = subprocess.run([TOOL, name, bootstrap, f"127.0.0.1:{broker.port}", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=180)
-    true(done.returncode == 0, f"{name}: {done.stdout[-1500:]}")
-    return done.stdout
+SHORT = {"walk", "killed-at-any-step", "datanode-killed", "namenode-hung", "changed-behind-its-back", "restored", "unreachable-at-the-start"}
 
 
 @suite.case("walk")
@@ -145,8 +70,6 @@ def _(stage):
     first = min(offset for (partition, offset), timestamp in found.items() if partition == 2 and timestamp >= middle)
     equal(consumer.offsets_for_times({whole[2]: middle})[whole[2]].offset, first, "the offset of a time")
     consumer.close()
-    suite_of_go = os.path.join(TOOLS, "go/bin/suite")
-    true(os.path.exists(suite_of_go), "the suite in Go is there")
     broker.stop()
     true(f"{len(files)} segments" in broker.verify(), "verify")
 
@@ -212,24 +135,26 @@ def _(stage):
         writer.write(4 * SEGMENT_RECORDS)
         # Every record can be read all the while.
         writer.read_all(within_s=90)
-        time.sleep(5)
+        writer.until(lambda: "the tier's work on a partition failed" in broker.log(), "a copy has met the one that hangs", 90)
+        writer.read_all(within_s=90)
     finally:
         stage.hdfs.control("cont-dn", 2)
     stage.hdfs.control("wait")
     ended_well(stage, broker, writer, 7)
 
 
-def away(stage, broker, writer, leave, come_back):
+def away(stage, broker, writer, leave, come_back, says="the tier's work on a partition failed"):
     """HDFS is away for a while: nothing local goes, everything local is served, and the backlog moves when it is back."""
     writer.write(4 * SEGMENT_RECORDS)
     broker.wait_local_gone(2 * SEGMENT_RECORDS)
     leave()
     try:
-        time.sleep(1)
+        writer.until(lambda: says in broker.log(), f"the log says {says!r}")
+        # What was copied before has gone by then, or goes.
+        eventually(lambda: broker.offset(-4) == broker.offset(-5) + 1, "the local log begins where the tier ends", 10)
         local_from = broker.offset(-4)
         before = broker.offset(-5)
         writer.write(5 * SEGMENT_RECORDS)
-        broker.says("the tier's work on a partition failed")
         equal(broker.offset(-5), before, "the last offset in the tier")
         equal(broker.offset(-4), local_from, "the local beginning")
         writer.read_all(local_from)
@@ -260,6 +185,29 @@ def _(stage):
         stage.hdfs.control("dfsadmin", "-safemode", "enter")
         writer.read_all()
     away(stage, broker, writer, leave, lambda: stage.hdfs.control("dfsadmin", "-safemode", "leave"))
+
+
+@suite.case("datanodes-full")
+def _(stage):
+    """C164: no DataNode has space for a block: what is there is read, and the backlog moves when there is space."""
+    broker, writer = started(stage)
+
+    def reserve(reserved_bytes):
+        path = os.path.join(stage.hdfs.conf, "hdfs-site.xml")
+        with open(path) as conf:
+            kept = re.sub("  <property><name>dfs.datanode.du.reserved</name>.*\n", "", conf.read())
+        row = f"  <property><name>dfs.datanode.du.reserved</name><value>{reserved_bytes}</value></property>\n"
+        with open(path, "w") as conf:
+            conf.write(kept.replace("</configuration>", row + "</configuration>"))
+        for number in (1, 2, 3):
+            stage.hdfs.control("kill-dn", number)
+            stage.hdfs.control("start-dn", number)
+
+    def leave():
+        # More than any disk has.
+        reserve(1 << 60)
+        writer.read_all(within_s=60)
+    away(stage, broker, writer, leave, lambda: reserve(0), says="could only be written to 0 of the")
 
 
 @suite.case("quota")
@@ -430,31 +378,6 @@ def _(stage):
         ended_well(stage, broker, writer, 8)
     finally:
         stage.hdfs = whole
-
-
-@suite.case("kerberos")
-def _(stage):
-    """Copies and reads with a keytab; a wrong principal, no keytab file and no Kerberos at all are a sentence each."""
-    hdfs = stage.cluster("kerberos", "dfs.permissions.enabled=false", KERBEROS="1", DATANODES="1", REPLICATION="1")
-    environment = {"KRB5_CONFIG": os.path.join(hdfs.folder, "krb5.conf"), "KRB5CCNAME": f"FILE:{hdfs.folder}/no-ticket"}
-    conf, keytab = ["--hadoop-conf", hdfs.conf], os.path.join(hdfs.folder, "service.keytab")
-
-    def broker_of(*flags):
-        one = stage.broker(*conf, *flags, hdfs=hdfs, environment=environment, deadline_ms=10_000)
-        return one
-    for flags, words in ((["--hdfs-principal", "nobody@EXAMPLE.COM", "--hdfs-keytab", keytab], "nobody@EXAMPLE.COM|--hdfs-keytab"),
-                         (["--hdfs-principal", "alluvium@EXAMPLE.COM", "--hdfs-keytab", keytab + ".not-there"], "not-there"),
-                         ([], "Kerberos|--hdfs-keytab")):
-        refused = broker_of(*flags)
-        said = refused.command("tier", "check", "--tier", refused.tier, *refused.flags, fails=True)
-        true(re.search(words, said), f"{flags}: {said}")
-        print("  ", said.strip().splitlines()[-1][:300], flush=True)
-    broker, writer = started(stage, broker=broker_of("--hdfs-principal", "alluvium@EXAMPLE.COM", "--hdfs-keytab", keytab))
-    writer.write(4 * SEGMENT_RECORDS)
-    broker.wait_local_gone(2 * SEGMENT_RECORDS)
-    writer.read_all()
-    broker.stop()
-    true(" 0 problems" in broker.verify(), "verify")
 
 
 def main():

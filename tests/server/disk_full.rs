@@ -1,67 +1,16 @@
 //! A full disk: writes are refused with Kafka's code, reading goes on, and so does writing once there is space.
-//!
-//! The disk is a small tmpfs in a mount namespace of its own, so nothing is left behind however the test ends.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests look at a process from outside")]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::small_disk::SmallDisk;
 use crate::support::client::{Client, batch, idempotent_batch, records_of};
 use crate::support::process::{Server, ServerPlan};
+use crate::support::skip::skip;
 use crate::support::wait;
 use alluvium::record::batch::crc32c;
 use alluvium::wire::error_code::ErrorCode;
-
-/// A tmpfs that lives as long as this: its namespace's only process ends when our end of its standard input closes.
-struct SmallDisk {
-    holder: Child,
-    mount_point: PathBuf,
-}
-
-impl SmallDisk {
-    /// `None` where this user may not mount.
-    fn mount(mount_point: &Path) -> Option<Self> {
-        let script = "mount -t tmpfs -o size=48m none \"$0\" && echo mounted && exec cat";
-        let mut holder = Command::new("unshare")
-            .args(["--mount", "--propagation", "private", "sh", "-c", script])
-            .arg(mount_point)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("unshare is there");
-        let mut line = String::new();
-        let said = BufReader::new(holder.stdout.take().expect("it is piped")).read_line(&mut line);
-        if said.is_ok() && line.trim() == "mounted" {
-            return Some(Self { holder, mount_point: mount_point.to_path_buf() });
-        }
-        let _ = holder.kill();
-        let _ = holder.wait();
-        None
-    }
-
-    /// A path of the disk, as this process can reach it.
-    fn reach(&self, name: &str) -> PathBuf {
-        let inside = self.mount_point.join(name);
-        Path::new(&format!("/proc/{}/root", self.holder.id())).join(inside.strip_prefix("/").expect("absolute"))
-    }
-
-    fn plan(&self) -> ServerPlan {
-        let mut plan = ServerPlan::new(&self.mount_point.join("data"));
-        let holder = self.holder.id().to_string();
-        plan.wrapper = ["nsenter", "--target", &holder, "--mount", "--"].map(str::to_owned).to_vec();
-        plan
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
-    }
-}
 
 /// One idempotent producer to one partition, which tries again what was refused.
 struct Writer {
@@ -143,13 +92,13 @@ fn fill(writers: &mut [Writer], context: &str) {
 fn a_full_disk_refuses_writes_and_nothing_else() {
     for durability in ["segment", "os"] {
         let folder = tempfile::tempdir().expect("a scratch folder");
-        let Some(disk) = SmallDisk::mount(folder.path()) else {
-            println!("skipped: this user may not mount in a namespace of its own (unshare --mount)");
-            return;
+        let Some(disk) = SmallDisk::tmpfs(folder.path()) else {
+            return skip("a full disk", "this user may not mount in a namespace of its own (unshare --mount)");
         };
         let filler = disk.reach("filler");
         fs::write(&filler, vec![1; 16 << 20]).expect("space");
-        let plan = disk.plan().flags(&format!("--durability {durability}"));
+        let mut plan = ServerPlan::new(&folder.path().join("data")).flags(&format!("--durability {durability}"));
+        plan.wrapper = disk.wrapper();
         let server = plan.start();
         let code = server.client(0).create_topic("t", 2, &[("segment.bytes", "1048576")]);
         assert_eq!(code.expect("the server answers"), 0);

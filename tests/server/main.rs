@@ -5,6 +5,7 @@ mod commands;
 mod directories;
 mod disk_full;
 mod retention;
+mod small_disk;
 #[path = "../support/mod.rs"]
 mod support;
 mod tier;

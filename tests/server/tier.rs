@@ -129,6 +129,24 @@ pub(crate) fn assert_all(server: &Server, from: i64, end: i64) {
     }
 }
 
+/// A segment goes to the tier when its last records are safe, which may be after its roll: no pass has to find it.
+#[test]
+fn a_sealed_segment_is_copied_at_once() {
+    for durability in ["segment", "os"] {
+        let place = Place::new();
+        // The passes are 30 s apart, as they are by default.
+        let flags = format!("--durability {durability} --tier file://{}", place.tier().display());
+        let server = ServerPlan { cores: "1".to_owned(), ..ServerPlan::new(&place.data()).flags(&flags) }.start();
+        create(&server, &tiered(&[]));
+        for rolls in 1..=20 {
+            // Two batches fill a segment, and the third one rolls.
+            produce(&server, if rolls == 1 { 0 } else { 4 * (rolls - 1) + 2 }, if rolls == 1 { 3 } else { 2 });
+            let what = format!("segment {rolls} is in the tier, {durability}");
+            wait::until(&what, Duration::from_secs(10), || (place.remote_files().len() as i64 >= rolls).then_some(()));
+        }
+    }
+}
+
 #[test]
 fn sealed_segments_move_and_consumers_read_on_as_if_nothing_had_happened() {
     let place = Place::new();

@@ -1,0 +1,74 @@
+//! The indexes of one partition's log: what of them is to be written, and how far they may be believed.
+
+use crate::log::partition_log::PartitionLog;
+use crate::log::plan::{IndexKind, IndexWrite, SegmentId};
+use crate::record::offset::Offset;
+
+impl PartitionLog {
+    /// Index entries to be written now; the newest stay in memory. Call it after commits now and then: it costs
+    /// nothing where nothing is due.
+    pub fn take_index_writes(&mut self) -> Vec<IndexWrite> {
+        self.take_entries(false)
+    }
+
+    /// All index entries of written batches, for a clean stop.
+    pub fn take_all_index_writes(&mut self) -> Vec<IndexWrite> {
+        self.take_entries(true)
+    }
+
+    fn take_entries(&mut self, all: bool) -> Vec<IndexWrite> {
+        let (active, written_at) = (self.active().id(), self.written_at);
+        let first = self.segments.partition_point(|segment| segment.id() < self.index_written_below);
+        let mut writes = Vec::new();
+        for segment in &mut self.segments[first..] {
+            let id = segment.id();
+            let written_bytes = match id.cmp(&written_at.segment) {
+                std::cmp::Ordering::Less => segment.size_bytes(),
+                std::cmp::Ordering::Equal => written_at.position_bytes,
+                std::cmp::Ordering::Greater => 0,
+            };
+            let sealed = id != active;
+            let all_written = written_bytes == segment.size_bytes() && id <= written_at.segment;
+            if all && all_written {
+                segment.complete_time_index();
+            }
+            let offset_entries = segment.index_mut().take_writes(written_bytes, all || sealed);
+            // The time index goes first and up to the same batch at least, so that one that ends early is seen to.
+            let all_times = all || sealed || offset_entries.is_some();
+            let time_entries = segment.time_index_mut().take_writes(written_bytes, all_times);
+            // Where all of a sealed segment is written, nothing can come back to it.
+            let completes = sealed && all_written;
+            if let Some((position_bytes, bytes)) = segment.transaction_index_mut().take_writes(self.offsets.written) {
+                let kind = IndexKind::Transaction;
+                writes.push(IndexWrite { segment: id, kind, position_bytes, bytes, completes: false });
+            }
+            for (kind, entries) in [(IndexKind::Time, time_entries), (IndexKind::Offset, offset_entries)] {
+                if entries.is_some() || completes {
+                    let (position_bytes, bytes) = entries.unwrap_or_default();
+                    writes.push(IndexWrite { segment: id, kind, position_bytes, bytes, completes });
+                }
+            }
+            if completes {
+                segment.index_mut().seal();
+                segment.time_index_mut().seal();
+                segment.transaction_index_mut().seal();
+                self.index_written_below = SegmentId(id.0.plus(1));
+            }
+        }
+        writes
+    }
+
+    /// Both indexes of a sealed segment are complete and on stable storage.
+    pub fn index_completed(&mut self, segment: SegmentId) {
+        self.index_completed_below = self.index_completed_below.max(SegmentId(segment.0.plus(1)));
+    }
+
+    /// A recovery point above this would make the next start believe indexes that a crash may have taken the end of;
+    /// `None` where there is no such bound.
+    pub fn recovery_point_max(&self) -> Option<Offset> {
+        let first = self.segments.partition_point(|segment| segment.id() < self.index_completed_below);
+        let incomplete = self.segments.get(first)?;
+        let incomplete = (incomplete.id() != self.active().id()).then(|| incomplete.base_offset());
+        incomplete.into_iter().chain(self.transaction_index_unsynced()).min()
+    }
+}

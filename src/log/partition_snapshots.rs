@@ -1,0 +1,66 @@
+//! The producers' snapshots of one partition's log: when one is taken, written, or of no use any more.
+
+use crate::log::partition_log::PartitionLog;
+use crate::log::producer_snapshots::SnapshotWrite;
+use crate::log::segment::Segment;
+use crate::record::offset::Offset;
+
+impl PartitionLog {
+    /// True where a start after a crash would replay much for the producers' sake: take a snapshot of them.
+    pub fn producer_snapshot_is_due(&self) -> bool {
+        self.snapshots.is_due()
+    }
+
+    /// Takes a snapshot of the producers at the log's end, planned batches included; at each roll that is done already.
+    pub fn snapshot_producers(&mut self) {
+        if self.offsets.log_end > self.offsets.log_start {
+            self.snapshots.take(self.offsets.log_end, &self.producers);
+        }
+    }
+
+    /// True where [`next_producer_snapshot`](Self::next_producer_snapshot) has one.
+    pub fn has_producer_snapshot(&self) -> bool {
+        self.snapshots.has_next(self.offsets.written)
+    }
+
+    /// A snapshot that was taken, once all that it says is written.
+    pub fn next_producer_snapshot(&mut self) -> Option<SnapshotWrite> {
+        self.snapshots.next(self.offsets.written)
+    }
+
+    /// The snapshot at `offset` did not get to the disk: the next start replays more.
+    pub fn producer_snapshot_failed(&mut self, offset: Offset) {
+        self.snapshots.failed(offset);
+    }
+
+    /// True where a snapshot was taken that is not on disk yet.
+    pub fn awaits_producer_snapshot(&self) -> bool {
+        self.snapshots.has_pending()
+    }
+
+    /// The snapshot on disk that stands for what is below `base`, and that a crash does not take with the log's end.
+    pub fn durable_producer_snapshot(&self, base: Offset) -> Option<Offset> {
+        self.snapshots.first_in(base..=self.offsets.high_watermark)
+    }
+
+    /// The latest snapshot on disk.
+    pub fn newest_producer_snapshot(&self) -> Option<Offset> {
+        self.snapshots.newest()
+    }
+
+    /// True where a snapshot is of no use any more.
+    pub fn has_stale_producer_snapshots(&self) -> bool {
+        self.snapshots.has_stale(|id| self.segments.binary_search_by_key(&id, Segment::id).is_ok())
+    }
+
+    /// True where any producer is known.
+    pub fn has_producers(&self) -> bool {
+        !self.producers.is_empty()
+    }
+
+    /// Snapshots that nobody needs any more, to be removed: those of deleted segments too.
+    pub fn take_stale_producer_snapshots(&mut self) -> Vec<Offset> {
+        let segments = &self.segments;
+        self.snapshots.take_stale(|id| segments.binary_search_by_key(&id, Segment::id).is_ok())
+    }
+}
