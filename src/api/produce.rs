@@ -150,7 +150,12 @@ async fn append_here(
         }
         Err(failure) => {
             let log_start = partition.log().borrow().offsets().log_start;
-            PartitionOutcome::Refused(error_map::append_failure(&failure).at(log_start))
+            let refusal = error_map::append_failure(&failure);
+            // Kafka's coordinator refuses such an epoch before the log is asked.
+            let is_coordinators = client.transactional.is_some()
+                && batch.is_transactional()
+                && refusal.error == ErrorCode::InvalidProducerEpoch;
+            PartitionOutcome::Refused(if is_coordinators { refusal } else { refusal.at(log_start) })
         }
     }
 }

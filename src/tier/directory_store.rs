@@ -154,3 +154,46 @@ impl DirectoryFile {
         Ok(buffer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::sim::options::{Crash, DiskOp, SimOptions};
+    use crate::ring::sim::world::Sim;
+
+    /// Two cores make the same folders at once and one of the syncs fails, whichever: what is written into folders that were
+    /// said to be made outlives a power cut.
+    #[test]
+    fn folders_that_somebody_else_makes_are_lasting_too() {
+        let mut promised = 0;
+        for seed in 0..120 {
+            let sim = Sim::new(SimOptions::calm(seed));
+            let machine = sim.machine();
+            machine.fail_nth(DiskOp::SyncDir, "/", 1 + (seed % 6) as u32);
+            let mut writers = Vec::new();
+            for core in 0..2 {
+                let store = DirectoryStore::new(&machine.core(core), Path::new("/tier"));
+                let io = store.io.clone();
+                let name = format!("a/b/{core}");
+                let write = async move {
+                    store.make_folder("a/b").await?;
+                    let upload = store.create(&format!("{name}.tmp"), 0).await?;
+                    upload.close(0).await?;
+                    store.rename(&format!("{name}.tmp"), &name).await
+                };
+                let done = std::rc::Rc::new(std::cell::Cell::new(None));
+                let told = done.clone();
+                io.spawn(async move { told.set(Some(write.await.is_ok())) });
+                writers.push(done);
+            }
+            sim.run_until(|| writers.iter().all(|done| done.get().is_some()), 60_000_000_000).expect("they end");
+            machine.crash(Crash::PowerCut);
+            for (core, done) in writers.iter().enumerate() {
+                let is_there = machine.peek(format!("/tier/a/b/{core}")).is_some();
+                assert!(is_there || done.get() == Some(false), "seed {seed}: what core {core} wrote is gone");
+                promised += usize::from(done.get() == Some(true));
+            }
+        }
+        assert!(promised > 60, "only {promised} files were promised");
+    }
+}

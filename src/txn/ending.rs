@@ -77,7 +77,10 @@ fn judge(transaction: &Transaction, request: &End) -> Result<Verdict, ErrorCode>
 /// abort what it has never begun, for it does not say when it begins.
 fn judge_bumping(transaction: &Transaction, request: &End) -> Result<Verdict, ErrorCode> {
     let epoch = request.producer_epoch;
-    let has_bumped = transaction.bumps_epochs() && epoch != EPOCH_MAX && transaction.producer_epoch == epoch + 1;
+    // Fencing raises it by two, but for the last one: there the id that follows says whether its own end raised it.
+    let has_raised = transaction.producer_epoch < EPOCH_MAX || transaction.next_producer_id.is_some();
+    let has_bumped =
+        transaction.bumps_epochs() && has_raised && epoch != EPOCH_MAX && transaction.producer_epoch == epoch + 1;
     let has_new_id = transaction.bumps_epochs()
         && transaction.previous_producer_id == request.producer_id
         && epoch == EPOCH_MAX - 1

@@ -121,8 +121,8 @@ impl Transaction {
         };
         self.partitions.clear();
         if self.bumps_epochs() && self.next_producer_id.is_some() {
+            // The last epoch stays the one that its producer had: nobody was told of the one in the markers.
             self.previous_producer_id = self.producer_id;
-            self.last_producer_epoch = self.producer_epoch;
             (self.producer_id, self.producer_epoch) = (self.next_producer_id, 0);
             self.next_producer_id = ProducerId::NONE;
         }

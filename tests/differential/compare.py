@@ -42,6 +42,9 @@ SORTED = {
 KEEPS_ORDER = {"Fetch"}
 OWN_KEYS = "alluvium."
 STAMPED = 8
+CONTROL = 32
+# Length, attributes, two deltas, the key's length, and the key: its version, and whether it commits.
+MARKER_KEY_END = 9
 
 
 class Difference:
@@ -80,6 +83,8 @@ def struct_of(body, api, names, kinds, topic):
             out[name] = names.get(value, "zero" if value.int == 0 else "another")
         elif name == "Records":
             out[name] = batches_of(value, kinds.get(topic))
+        elif name == "Timestamp" and kinds.get(topic) == "transacted":
+            out[name] = "a marker's" if abs(value - now_ms()) < 30_000 else value
         elif name == "Timestamp" and kinds.get(topic) == "stamped":
             out[name] = NORMALISED["LogAppendTimeMs"](value)
         elif name in NORMALISED and value is not None:
@@ -105,6 +110,9 @@ def batches_of(records, kind):
     out = []
     for one in batches(records or b""):
         raw = one.pop("raw")
+        if kind == "transacted":
+            out.append(transacted(one, raw))
+            continue
         rewritten = one["attributes"] & STAMPED or (kind or "").startswith("as-")
         if rewritten:
             try:
@@ -181,6 +189,15 @@ def cut_bytes(row):
     """Bytes of a batch that is cut at the end of a partition's records."""
     records = row["Records"] or b""
     return len(records) - sum(one["size_bytes"] for one in batches(records))
+
+
+def transacted(one, raw):
+    """A batch whose producer id is any server's own; a marker with its time, and the epoch of a coordinator, is too."""
+    contents = records_bytes({**one, "raw": raw})
+    if one["attributes"] & CONTROL:
+        one["first_timestamp_ms"] = one["max_timestamp_ms"] = "now"
+        contents = contents[:MARKER_KEY_END]
+    return {**one, "producer_id": one["producer_id"] >= 0, "contents": contents.hex()}
 
 
 def has_cut_batch(answer):

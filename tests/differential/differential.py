@@ -22,6 +22,7 @@ import produce
 from compare import cut_differences, differences, has_cut_batch
 from pair import Pair
 from steps import next_step
+from transactions import Transactions
 from world import World
 
 
@@ -59,12 +60,19 @@ class Servers:
 
 
 def run_seed(pair, seed, steps, verbose, survey=None):
-    """The differences of one seed as texts; the first that is not allowed ends it, as what follows may only follow from it."""
+    """The differences of one seed as texts."""
     world = World(pair, seed)
+    failures = walk(pair, seed, world, lambda: next_step(world), steps, verbose, survey)
+    world = Transactions(pair, seed)
+    return failures + walk(pair, f"{seed}, transactions,", world, world.next_step, steps, verbose, survey)
+
+
+def walk(pair, seed, world, make, steps, verbose, survey):
+    """The first difference that is not allowed ends a walk, as what follows may only follow from it."""
     kinds = {name: kind for name, (kind, _) in world.topics.items()}
     failures = []
     for number in range(steps):
-        step = next_step(world)
+        step = make()
         case = f"{step.api} v{step.version} {step.label}"
         for attempt in range(3):
             asked = pair.ask(step.api, step.version, step.body, step.answered)

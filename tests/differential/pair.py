@@ -17,11 +17,18 @@ class Of:
         self.kind, self.name = kind, name
 
 
+class PerSide:
+    """A value that is made for each side: a batch with a producer id of its own."""
+
+    def __init__(self, make):
+        self.make = make
+
+
 class Side:
     def __init__(self, name, bootstrap):
         self.name, self.cluster = name, Cluster(bootstrap)
         self.address = self.cluster.bootstrap[0]
-        self.own = {"topic-id": {}, "session": {}}
+        self.own = {"topic-id": {}, "session": {}, "producer": {}}
         self.kept = None
         self.ranges = self.cluster.api_versions()
 
@@ -55,6 +62,8 @@ class Side:
     def resolve(self, value):
         if isinstance(value, Of):
             return self.own[value.kind][value.name]
+        if isinstance(value, PerSide):
+            return value.make(self)
         if isinstance(value, dict):
             return {key: self.resolve(inner) for key, inner in value.items()}
         if isinstance(value, list):

@@ -62,9 +62,9 @@ async fn commit(io: Io, id: String) {
     let configs = [("retention.ms".to_owned(), "-1".to_owned())];
     connect(&io, 0).await.create_topic(TOPIC, PARTITIONS, &configs).await.expect("it is new");
     let story = Story::new(id, TOPIC.to_owned());
-    let node = settled(&io, async || connect(&io, 0).await.find_transaction_coordinator(&story.id).await).await;
+    let node = settled(&io, async || connect(&io, 0).await.coordinator_of(&story.id, 1).await).await;
     let core = core_of(node).expect("a core");
-    let (id, epoch) = settled(&io, async || connect(&io, core).await.init_transactions(&story.id).await).await;
+    let (id, epoch) = settled(&io, async || connect(&io, core).await.init_transactions(&story.id, 60_000).await).await;
     let producer = Producer { id, epoch, bumps: false, sequences: BTreeMap::new() };
     let (topic, leaders) = leaders(&io).await;
     for (partition, leader) in leaders {

@@ -12,6 +12,9 @@
 //! oracle.rs   what was promised of records, and whether it was kept: knows no server and no simulator
 //! member.rs    a member of a group: what it was told is committed stays
 //! transactor.rs a transactional producer, and what read_committed sees of it
+//! transaction_offsets.rs the offsets that it commits for a group
+//! transaction_model.rs what transactions must come to, as a table
+//! transaction_walk.rs random requests to both coordinators, whose answers are what the model says
 //! compaction.rs a compacted topic, whose segments are replaced while it crashes
 //! directories.rs several data directories, of which one fails
 //! remote_reads.rs a tier that is elsewhere, slow or failing: what waits for it, and what does not
@@ -36,5 +39,8 @@ mod remote_reads;
 mod scenario;
 mod seeds;
 mod server;
+mod transaction_model;
+mod transaction_offsets;
+mod transaction_walk;
 mod transactor;
 mod workload;

@@ -67,6 +67,7 @@ impl Scenario {
             "offsets.topic.num.partitions=4",
             "transaction.state.log.num.partitions=4",
             "group.initial.rebalance.delay.ms=5",
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms=10",
         ];
         for pair in pairs {
             config.set_pair(pair).expect("a config that works");

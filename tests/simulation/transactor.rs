@@ -27,12 +27,12 @@ use alluvium::wire::uuid::Uuid;
 
 use crate::client::{CallError, Connection, nonsense};
 use crate::ledger::count;
-use crate::server::{Server, core_of};
+use crate::transaction_offsets::{self, Committer};
 use crate::workload::Client;
 
 /// What is known of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+pub(crate) enum Fate {
     /// No commit was asked for: nobody may ever see it.
     Aborted,
     /// It was, and not answered.
@@ -45,11 +45,23 @@ pub(crate) struct Story {
     pub(crate) id: String,
     topic: String,
     transactions: Vec<(Fate, BTreeSet<i32>)>,
+    /// Those that committed an offset for the group of the same name: their own number.
+    committers: BTreeSet<usize>,
 }
 
 impl Story {
     pub(crate) fn new(id: String, topic: String) -> Self {
-        Self { id, topic, transactions: Vec::new() }
+        Self { id, topic, transactions: Vec::new(), committers: BTreeSet::new() }
+    }
+
+    fn committer<'a>(&'a self, producer: &Producer) -> Committer<'a> {
+        Committer {
+            id: &self.id,
+            topic: &self.topic,
+            producer_id: producer.id,
+            producer_epoch: producer.epoch,
+            bumps: producer.bumps,
+        }
     }
 }
 
@@ -103,11 +115,11 @@ async fn live(client: &Client, story: &mut Story) -> Result<(), CallError> {
     }
     let topics = client.metadata().await?;
     let topic = topics.get(&story.topic).ok_or(CallError::Lost)?.id;
-    let node = client.connect_to_any().await?.find_transaction_coordinator(&story.id).await?;
-    let core = core_of(node).ok_or_else(|| CallError::Nonsense(format!("a coordinator on {node}")))?;
-    let mut coordinator = Connection::open(&client.io, Server::address(core)).await?;
+    let mut coordinator = Connection::to_coordinator(client, &story.id, 1).await?;
+    // Some time out in the middle of what they do.
+    let timeout_ms = if client.random.below(3) == 0 && !client.ledger.is_over() { 15 } else { 60_000 };
     let (id, epoch) = loop {
-        match coordinator.init_transactions(&story.id).await {
+        match coordinator.init_transactions(&story.id, timeout_ms).await {
             Err(CallError::Refused(code)) if code == ErrorCode::ConcurrentTransactions.code() => {
                 client.pause_us(1_000, 10_000).await;
             }
@@ -115,6 +127,8 @@ async fn live(client: &Client, story: &mut Story) -> Result<(), CallError> {
         }
     };
     if client.ledger.is_over() {
+        let committers = story.committers.iter().map(|number| (*number, story.transactions[*number].0)).collect();
+        transaction_offsets::check(client, (&story.id, &story.topic), &committers).await?;
         return check(client, story, topic).await;
     }
     let mut producer = Producer { id, epoch, bumps: client.random.coin(), sequences: BTreeMap::new() };
@@ -155,6 +169,18 @@ async fn transact(
             leader.produce_in_transaction(story, topic, partition, &batch, producer.bumps).await
         })
         .await?;
+    }
+    if client.random.coin() {
+        if !producer.bumps {
+            let ask = async |coordinator: &mut Connection| coordinator.add_offsets(story.committer(producer)).await;
+            again(client, coordinator, ask).await?;
+        }
+        client.pause_us(0, 20_000).await;
+        let mut group = Connection::to_coordinator(client, &story.id, 0).await?;
+        let ask =
+            async |group: &mut Connection| group.commit_in_transaction(story.committer(producer), number as i64).await;
+        again(client, &mut group, ask).await?;
+        story.committers.insert(number);
     }
     let commits = client.random.below(3) > 0;
     if commits {
@@ -233,9 +259,10 @@ async fn check(client: &Client, story: &Story, topic: Uuid) -> Result<(), CallEr
 }
 
 impl Connection {
-    pub(crate) async fn find_transaction_coordinator(&mut self, id: &str) -> Result<i32, CallError> {
+    /// The node that has the coordinator of a group, or of a transactional id (`key_type` 1).
+    pub(crate) async fn coordinator_of(&mut self, key: &str, key_type: i8) -> Result<i32, CallError> {
         let request =
-            FindCoordinatorRequest { key_type: 1, coordinator_keys: vec![id], ..FindCoordinatorRequest::default() };
+            FindCoordinatorRequest { key_type, coordinator_keys: vec![key], ..FindCoordinatorRequest::default() };
         let body = self.call(ApiKey::FindCoordinator, 4, |out| request.encode(out, 4)).await?;
         let response = FindCoordinatorResponse::decode(&mut Reader::new(&body), 4).map_err(nonsense)?;
         match response.coordinators.first() {
@@ -245,10 +272,10 @@ impl Connection {
         }
     }
 
-    pub(crate) async fn init_transactions(&mut self, id: &str) -> Result<(i64, i16), CallError> {
+    pub(crate) async fn init_transactions(&mut self, id: &str, timeout_ms: i32) -> Result<(i64, i16), CallError> {
         let request = InitProducerIdRequest {
             transactional_id: Some(id),
-            transaction_timeout_ms: 60_000,
+            transaction_timeout_ms: timeout_ms,
             producer_id: -1,
             producer_epoch: -1,
             ..InitProducerIdRequest::default()
