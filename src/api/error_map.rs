@@ -134,7 +134,13 @@ pub fn verification_failure(failure: VerificationFailure, version: i16) -> Refus
         }
         VerificationFailure::Refused(code) => code,
     };
-    Refusal::new(code)
+    let why = match failure {
+        VerificationFailure::Refused(said) => format!("its coordinator answered {said:?}"),
+        VerificationFailure::NoAnswer(failure) => {
+            format!("its coordinator could not be asked ({:?})", coordinator_failure(failure))
+        }
+    };
+    Refusal::with_message(code, format!("the partition is no part of the producer's transaction: {why}"))
 }
 
 /// Records that were not deleted.
