@@ -134,13 +134,15 @@ pub fn verification_failure(failure: VerificationFailure, version: i16) -> Refus
         }
         VerificationFailure::Refused(code) => code,
     };
-    let why = match failure {
-        VerificationFailure::Refused(said) => format!("its coordinator answered {said:?}"),
+    let message = match failure {
+        VerificationFailure::Refused(said) => {
+            format!("the coordinator does not take the partition into the producer's transaction: {said:?}")
+        }
         VerificationFailure::NoAnswer(failure) => {
-            format!("its coordinator could not be asked ({:?})", coordinator_failure(failure))
+            format!("the transaction's coordinator could not be asked, try again: {:?}", coordinator_failure(failure))
         }
     };
-    Refusal::with_message(code, format!("the partition is no part of the producer's transaction: {why}"))
+    Refusal::with_message(code, message)
 }
 
 /// Records that were not deleted.
