@@ -102,5 +102,6 @@ fn a_local_deletion_before_the_check_of_the_copy_is_found_out() {
 }
 
 /// Seeds that fail by a fault of the server that is known and not mended yet; `scripts/simulate SEED` shows it.
-/// 144: in the last life a fetch at offset 33 of topic-0-0, which is in the tier, waits for its time and has no records, for ever.
+/// 144: a fetch holds the records that it has read of the tier and reads again, which wants the index once more: where the
+/// memory (16 KiB here) takes one piece, it waits for itself until its time is over, and has no records, for ever.
 const OPEN_SEEDS: [u64; 1] = [144];
