@@ -78,8 +78,8 @@ async fn locate_in(
     span: &RemoteSpan,
     wanted: &Wanted,
 ) -> Result<Found, ReadFailure> {
-    let file = open(shard, partition, span).await?;
     let known = partition.remote().and_then(|remote| remote.hint(span.id(), wanted.from));
+    let file = open_for(shard, partition, span, Some(known.unwrap_or_else(|| guess(span, wanted.from)))).await?;
     let mut plan = match look_up(shard, span, &file, wanted, known).await? {
         LookedUp::Range(plan) => plan,
         LookedUp::DoesNotFit => return Ok(Found::DoesNotFit),
@@ -236,8 +236,26 @@ pub(in crate::shard) async fn open(
     partition: &Partition,
     span: &RemoteSpan,
 ) -> Result<RemoteFile, RemoteReadError> {
+    open_for(shard, partition, span, None).await
+}
+
+/// The same for records that probably lie at `guess` in its log.
+async fn open_for(
+    shard: &Rc<Shard>,
+    partition: &Partition,
+    span: &RemoteSpan,
+    guess: Option<u64>,
+) -> Result<RemoteFile, RemoteReadError> {
     let tier = shard.tier().ok_or(RemoteReadError::NoTier)?;
-    tier.open(shard.io(), partition.topic(), partition.id(), span).await
+    tier.open(shard.io(), partition.topic(), partition.id(), span, guess).await
+}
+
+/// Where an offset lies in a segment whose records are of one length: read while its index is, it saves a wait.
+fn guess(span: &RemoteSpan, from: Offset) -> u64 {
+    let offsets = span.end_offset().plus(1).since(span.start_offset()).max(1);
+    let before = from.since(span.start_offset()).clamp(0, offsets);
+    let position_bytes = i128::from(span.segment_bytes()) * i128::from(before) / i128::from(offsets);
+    u64::try_from(position_bytes).unwrap_or(0)
 }
 
 fn out_of_range(partition: &Partition) -> ReadFailure {

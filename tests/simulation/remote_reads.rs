@@ -406,3 +406,23 @@ fn memory_for_one_piece_is_enough_for_a_fetch() {
         world.server.crash(Crash::Kill);
     }
 }
+
+/// The file is opened; then its header and index are read, and beside them the records at the place where they must be if all
+/// are of one length.
+#[test]
+fn a_cold_fetch_waits_for_the_store_twice() {
+    for seed in seeds(4) {
+        for offset in 0..3 {
+            let mut world = World::new(seed, &["remote.fetch.max.wait.ms=20000"], StoreFaults::default());
+            world.boot_with(slow(200_000));
+            world.run(async move |io: Io| {
+                let (mut connection, cold, partitions, ..) = neighbours(&io).await;
+                let wanted = [(cold, partitions[0])];
+                let (ms, found) = timed(&io, fetch_as(&mut connection, &wanted, offset, 1 << 20, 1 << 20, 0)).await;
+                assert!(found[0].0 == 0 && found[0].1 > 200, "seed {seed}: {found:?}");
+                assert!((400..500).contains(&ms), "seed {seed}, offset {offset}: {ms} ms");
+            });
+            world.server.crash(Crash::Kill);
+        }
+    }
+}
