@@ -18,6 +18,7 @@ use crate::ring::task::TaskId;
 use crate::shard::core::Shard;
 use crate::shard::partition::Partition;
 use crate::shard::read::RangeSource;
+use crate::shard::remote_bytes::RemoteBytes;
 use crate::shard::remote_read;
 use crate::shard::router::Route;
 use crate::shard::watch::{RemoteWatch, Seen};
@@ -203,7 +204,7 @@ async fn read_all(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits
     let mut begun = pin!(remote_fetch::begin_tier_reads(shard, there, bytes_max, read_committed, until));
     let mut reading = pin!(TierReads::begin(shard, here.into_iter(), bytes_max, read_committed, until));
     let (mut is_begun, mut read) = (false, None);
-    let reads = poll_fn(|polled| {
+    let mut reads = poll_fn(|polled| {
         is_begun = is_begun || begun.as_mut().poll(polled).is_ready();
         if read.is_none()
             && let Poll::Ready(reads) = reading.as_mut().poll(polled)
@@ -217,7 +218,7 @@ async fn read_all(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits
     while let Some(place) = places.pop_front() {
         match place {
             Place::Here(partition, ask) => {
-                let found = read_one(shard, &partition, &ask, budget, limits.read_committed, &reads).await;
+                let found = read_one(shard, &partition, &ask, budget, limits.read_committed, &mut reads).await;
                 partitions.push(partition);
                 budget.take(&found);
                 all.push(found);
@@ -372,7 +373,10 @@ fn encode(
                     position_bytes: range.plan.position_bytes,
                     len_bytes: u64::from(range.plan.len_bytes),
                 }),
-                RangeSource::Memory(bytes) => parts.extend(bytes.into_slices().into_iter().map(Part::Shared)),
+                RangeSource::Tier(bytes, _) => parts.extend(bytes.into_slices().into_iter().map(Part::Shared)),
+                RangeSource::Memory(buffer) => {
+                    parts.extend(RemoteBytes::of(buffer).into_slices().into_iter().map(Part::Shared))
+                }
             }
         }
     }

@@ -112,7 +112,7 @@ pub async fn read_one(
     ask: &Ask,
     budget: Budget,
     read_committed: bool,
-    reads: &TierReads,
+    reads: &mut TierReads,
 ) -> Found {
     let (offsets, diverging) = {
         let log = partition.log().borrow();
@@ -142,51 +142,35 @@ pub async fn read_one(
         false => (ReadBound::HighWatermark, found.high_watermark),
     };
     let from = Offset(ask.fetch_offset);
-    let reading = async {
-        loop {
-            let located = read::locate(shard, partition, from, bytes_max, budget.whole_first_batch, bound).await;
-            let Some(range) = located.as_ref().ok().and_then(Option::as_ref).filter(|_| read_committed) else {
-                return (located, Ok(Vec::new()));
-            };
-            // Where compaction has come between, both are to be found anew.
-            if let Some(aborted) = read::aborted_transactions(shard, partition, &range.plan).await.transpose() {
-                return (located, aborted);
-            }
-        }
-    };
-    let (located, aborted) = match reads.turn(shard, partition, ask) {
-        None => {
+    let whole_first_batch = budget.whole_first_batch;
+    let reading = read::locate_with_aborted(shard, partition, from, bytes_max, whole_first_batch, bound);
+    let located = match reads.turn(shard, partition, ask, whole_first_batch) {
+        Turn::Anew => {
             let is_remote = tier_reads::is_remote(partition, ask);
             let read = reading.await;
             if is_remote {
-                tier_reads::count(shard, &read.0);
+                tier_reads::count(shard, &read);
             }
             read
         }
         // Kafka says no offsets either.
-        Some(Turn::Failed(error)) => return Found::error(error),
-        Some(Turn::Until(deadline)) => match within(shard.io(), deadline, reading).await {
-            Some(read) => read,
-            // Not there yet: no error, and no records.
-            None => (Ok(None), Ok(Vec::new())),
-        },
+        Turn::Failed(error) => return Found::error(error),
+        Turn::Found(located) => Ok(located.cut_to(partition, bytes_max, whole_first_batch)),
+        Turn::Nothing => Ok(None),
+        // Not there yet: no error, and no records.
+        Turn::Until(deadline) => within(shard.io(), deadline, reading).await.unwrap_or(Ok(None)),
     };
     match located {
         // What Kafka makes of a negative limit, where there is something to read.
         Ok(_) if limit_bytes < 0 && ask.fetch_offset < end => {
             return Found::error(ErrorCode::UnknownServerError);
         }
-        Ok(records) => {
+        Ok(located) => {
+            let (records, aborted) = located.map(|located| (located.range, located.aborted)).unzip();
             // As Kafka: null also where there are records of which not even the first batch may be sent.
             let withheld = records.is_none() && bytes_max > 0 && ask.fetch_offset < end;
             found.aborted_is_null = !read_committed || withheld;
-            match aborted {
-                Ok(aborted) => found.aborted = aborted,
-                Err(failure) => {
-                    tracing::warn!(topic = partition.topic(), partition = partition.id().partition, error = %failure, "a transaction index could not be read");
-                    return Found::error(error_map::read_failure(&failure));
-                }
-            }
+            found.aborted = aborted.unwrap_or_default();
             found.available_bytes =
                 available_bytes(&partition.log().borrow(), records.as_ref(), ask, budget.left_bytes, bound);
             found.records = records;

@@ -16,7 +16,6 @@ use crate::ring::timer::Nanos;
 use crate::shard::core::Shard;
 use crate::shard::partition::Partition;
 use crate::shard::read::{RangeSource, RecordsRange};
-use crate::shard::remote_bytes::RemoteBytes;
 use crate::shard::remote_read;
 use crate::shard::router::Route;
 use crate::wire::error_code::ErrorCode;
@@ -114,7 +113,7 @@ pub async fn read(
         records: crossing.records.map(|(source, plan)| {
             let source = match source {
                 CrossingSource::File(file) => RangeSource::File(shard.io().adopt_file(file)),
-                CrossingSource::Memory(bytes) => RangeSource::Memory(RemoteBytes::of(Buffer::from_vec(bytes))),
+                CrossingSource::Memory(bytes) => RangeSource::Memory(Buffer::from_vec(bytes)),
             };
             RecordsRange { source, plan }
         }),
@@ -133,11 +132,11 @@ async fn read_here(
     until: Nanos,
 ) -> (Vec<Crossing>, bool) {
     let mut all = Vec::with_capacity(asks.len());
-    let reads = TierReads::begin(&shard, here(&shard, &asks), budget.left_bytes, read_committed, until).await;
+    let mut reads = TierReads::begin(&shard, here(&shard, &asks), budget.left_bytes, read_committed, until).await;
     for ask in &asks {
         let found = match shard.route(ask.id) {
             Route::Here(partition) => {
-                partition_read::read_one(&shard, &partition, ask, budget, read_committed, &reads).await
+                partition_read::read_one(&shard, &partition, ask, budget, read_committed, &mut reads).await
             }
             Route::NotReady { offline: true } => Found::error(ErrorCode::KafkaStorageError),
             Route::Unknown => Found::missing(ErrorCode::UnknownTopicOrPartition),
@@ -156,7 +155,8 @@ fn cross(found: Found) -> Crossing {
         let source = match range.source {
             RangeSource::File(file) => CrossingSource::File(file.share()?),
             // Copied: what a core's memory counts does not leave it.
-            RangeSource::Memory(bytes) => CrossingSource::Memory(bytes.joined().into_owned()),
+            RangeSource::Tier(bytes, _) => CrossingSource::Memory(bytes.joined().into_owned()),
+            RangeSource::Memory(buffer) => CrossingSource::Memory(buffer.to_vec()),
         };
         Ok((source, range.plan))
     };

@@ -1,6 +1,7 @@
 //! What a fetch wants of a tier that is elsewhere: asked for all at once, waited for as long as Kafka does.
 
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -15,15 +16,16 @@ use crate::shard::core::Shard;
 use crate::shard::deadline::within;
 use crate::shard::error::ReadFailure;
 use crate::shard::partition::Partition;
-use crate::shard::read::{self, RecordsRange};
+use crate::shard::read::{self, Located};
 use crate::shard::remote_read::{self, REMOTE_BYTES_MAX};
 use crate::wire::error_code::ErrorCode;
 
-/// The reads of one fetch on one core. What was read stays in memory until this is dropped.
+/// The reads of one fetch on one core. What was read stays in memory until it is taken, or this is dropped.
 ///
-/// The store is asked for all partitions side by side, before they are read one after the other with what is left of the
-/// fetch's bytes: that finds all in memory then. A partition whose records are not there in time is answered without any,
-/// and its read goes on: the next fetch finds it done.
+/// The store is asked for all partitions side by side; then they are answered one after the other, each with what was read
+/// for it, cut to what is left of the fetch's bytes. Nothing is looked up twice: that would wait for memory which this very
+/// fetch holds. A partition whose records are not there in time is answered without any, and its read goes on: the next
+/// fetch finds it done.
 #[derive(Default)]
 pub struct TierReads {
     until: Nanos,
@@ -32,12 +34,21 @@ pub struct TierReads {
 
 enum Outcome {
     /// In memory, or nothing to be had.
-    Done(#[allow(dead_code, reason = "held, so that it stays in memory")] Option<RecordsRange>),
+    Done(Option<Located>),
     Late,
     Failed(ErrorCode),
 }
 
-type Reading = Pin<Box<dyn Future<Output = Result<Option<RecordsRange>, ReadFailure>>>>;
+impl Outcome {
+    /// What was read is looked for again.
+    fn let_go(&mut self) {
+        if let Self::Done(Some(_)) = self {
+            *self = Self::Late;
+        }
+    }
+}
+
+type Reading = Pin<Box<dyn Future<Output = Result<Option<Located>, ReadFailure>>>>;
 
 impl TierReads {
     /// Reads what partitions of this core want of the tier, up to `bytes_max` in all, no longer than `until`.
@@ -78,7 +89,7 @@ impl TierReads {
                 {
                     count(shard, &done);
                     *outcome = match done {
-                        Ok(range) => Outcome::Done(range),
+                        Ok(located) => Outcome::Done(located),
                         Err(failure) => {
                             tracing::warn!(partition = id.partition, error = %failure, "a fetch could not read the tier");
                             Outcome::Failed(error_map::read_failure(&failure))
@@ -100,16 +111,25 @@ impl TierReads {
         !self.asked.is_empty()
     }
 
-    /// How a partition that is read from the tier is read now; `None`: it is not, or its files are here.
-    pub fn turn(&self, shard: &Shard, partition: &Partition, ask: &Ask) -> Option<Turn> {
+    /// How a partition is read now. What was read for it is given away.
+    pub fn turn(&mut self, shard: &Shard, partition: &Partition, ask: &Ask, whole_first_batch: bool) -> Turn {
         if !remote_read::is_elsewhere(shard) || !is_remote(partition, ask) {
-            return None;
+            return Turn::Anew;
         }
-        match self.asked.iter().find(|(id, _)| *id == ask.id) {
-            Some((_, Outcome::Failed(error))) => Some(Turn::Failed(*error)),
-            Some((_, Outcome::Done(_))) => Some(Turn::Until(self.until)),
+        let asked = self.asked.iter_mut().find(|(id, _)| *id == ask.id);
+        match asked.map(|(_, outcome)| mem::replace(outcome, Outcome::Late)) {
+            Some(Outcome::Failed(error)) => Turn::Failed(error),
+            Some(Outcome::Done(Some(located))) if located.is_of_tier() => Turn::Found(located),
+            // On this machine by now.
+            Some(Outcome::Done(Some(_))) => Turn::Anew,
+            // Nothing was found before it after all: its first batch comes whole, and what is held for others makes room.
+            Some(Outcome::Done(None)) if whole_first_batch => {
+                self.asked.iter_mut().for_each(|(_, outcome)| outcome.let_go());
+                Turn::Until(self.until)
+            }
+            Some(Outcome::Done(None)) => Turn::Nothing,
             // What is in memory already.
-            Some((_, Outcome::Late)) | None => Some(Turn::Until(Nanos(0))),
+            Some(Outcome::Late) | None => Turn::Until(Nanos(0)),
         }
     }
 }
@@ -119,21 +139,28 @@ pub fn deadline(shard: &Shard) -> Nanos {
     shard.io().now().plus_ms(shard.options().broker_config.remote_fetch_wait_ms_max())
 }
 
-/// How a partition is read from the tier.
+/// How a partition is read.
 pub enum Turn {
-    /// No longer than this; it is looked at once in any case.
+    /// As one of this machine.
+    Anew,
+    /// It was read; it is to be cut to what is left.
+    Found(Located),
+    /// It was read, and nothing of it fits.
+    Nothing,
+    /// From the tier, and no longer than this; it is looked at once in any case.
     Until(Nanos),
     /// It was tried, and is not tried again for this fetch.
     Failed(ErrorCode),
 }
 
 /// Counts a read of the tier, as Kafka does.
-pub fn count(shard: &Shard, read: &Result<Option<RecordsRange>, ReadFailure>) {
+pub fn count(shard: &Shard, read: &Result<Option<Located>, ReadFailure>) {
     let counters = shard.counters();
     counters.remote_fetch_requests.add(1);
     match read {
-        Ok(range) => {
-            counters.remote_fetch_bytes.add(range.as_ref().map_or(0, |range| u64::from(range.plan.len_bytes)));
+        Ok(located) => {
+            let len_bytes = located.as_ref().map_or(0, |located| located.range.plan.len_bytes);
+            counters.remote_fetch_bytes.add(u64::from(len_bytes));
         }
         Err(ReadFailure::Refused(ReadError::OutOfRange { .. })) => {}
         Err(_) => counters.remote_fetch_errors.add(1),
@@ -154,14 +181,10 @@ async fn read(
     bytes_max: u32,
     whole_first_batch: bool,
     read_committed: bool,
-) -> Result<Option<RecordsRange>, ReadFailure> {
+) -> Result<Option<Located>, ReadFailure> {
     let from = Offset(ask.fetch_offset);
     let bound = if read_committed { ReadBound::LastStable } else { ReadBound::HighWatermark };
-    let range = remote_read::locate(&shard, &partition, from, bytes_max, whole_first_batch, bound).await?;
-    if let Some(range) = range.as_ref().filter(|_| read_committed) {
-        read::aborted_transactions(&shard, &partition, &range.plan).await?;
-    }
-    Ok(range)
+    read::locate_with_aborted(&shard, &partition, from, bytes_max, whole_first_batch, bound).await
 }
 
 /// What one fetch may hold of the tier's memory.

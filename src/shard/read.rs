@@ -3,6 +3,8 @@
 use std::io;
 use std::rc::Rc;
 
+use tracing::warn;
+
 use crate::log::error::ReadError;
 use crate::log::lookup::LookupStep;
 use crate::log::partition_transactions::{AbortedPlan, AbortedSource};
@@ -17,13 +19,16 @@ use crate::shard::files::FileKind;
 use crate::shard::partition::Partition;
 use crate::shard::remote_bytes::RemoteBytes;
 use crate::shard::{remote_aborted, remote_read};
+use crate::tier::remote_segments::RemoteSpan;
 
 /// What a range is sent from.
 pub enum RangeSource {
     /// The segment's file; it stays readable although the segment may be deleted.
     File(File),
-    /// Read from a tier that is not of this machine: exactly the range.
-    Memory(RemoteBytes),
+    /// Read from this segment of a tier that is not of this machine: exactly the range, held in the tier's memory.
+    Tier(RemoteBytes, RemoteSpan),
+    /// A copy of exactly the range.
+    Memory(Buffer),
 }
 
 /// A range of records, ready to be sent.
@@ -47,7 +52,8 @@ impl RecordsRange {
                 buffer.truncate(read?);
                 Ok(buffer)
             }
-            RangeSource::Memory(bytes) => Ok(Buffer::from_vec(bytes.joined().into_owned())),
+            RangeSource::Tier(bytes, _) => Ok(Buffer::from_vec(bytes.joined().into_owned())),
+            RangeSource::Memory(buffer) => Ok(buffer),
         }
     }
 }
@@ -125,13 +131,75 @@ pub async fn locate(
     }
 }
 
-/// The aborted transactions that a reader of `range` has to know, in the order of their markers. Called in the same poll in
-/// which the range was located. `None`: compaction has replaced segments meanwhile, and the range is to be located again,
-/// for the indexes no longer tell of records that only the replaced files have.
+/// What one partition's read comes to.
+pub struct Located {
+    /// What is to be sent.
+    pub range: RecordsRange,
+    /// The aborted transactions that a reader of the range has to know, in the order of their markers; none where it reads
+    /// uncommitted records too.
+    pub aborted: Vec<AbortedTransaction>,
+}
+
+impl Located {
+    /// Cuts it between batches, so that it has at most `bytes_max`; the first batch stays whole where `whole_first_batch`
+    /// says so, however long it is. `None`: it does not fit. Only what was read from a tier elsewhere is cut.
+    #[must_use]
+    pub fn cut_to(mut self, partition: &Partition, bytes_max: u32, whole_first_batch: bool) -> Option<Self> {
+        remote_read::cut_to(partition, &mut self.range, bytes_max, whole_first_batch).then(|| {
+            if let Some(next) = self.range.plan.next_hint {
+                self.aborted.retain(|aborted| aborted.first_offset < next.offset);
+            }
+            self
+        })
+    }
+
+    /// True where it is held in the tier's memory, and can be cut.
+    #[must_use]
+    pub fn is_of_tier(&self) -> bool {
+        matches!(self.range.source, RangeSource::Tier(..))
+    }
+}
+
+/// As [`locate`], with the aborted transactions that a reader up to the last stable offset has to know.
 ///
 /// # Errors
-/// An index could not be read, or is not what it was.
-pub async fn aborted_transactions(
+/// Those of [`locate`]; or an index of transactions could not be read, or is not what it was.
+pub async fn locate_with_aborted(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    from: Offset,
+    bytes_max: u32,
+    whole_first_batch: bool,
+    bound: ReadBound,
+) -> Result<Option<Located>, ReadFailure> {
+    loop {
+        let located = locate(shard, partition, from, bytes_max, whole_first_batch, bound).await?;
+        let Some(mut range) = located else { return Ok(None) };
+        if bound != ReadBound::LastStable {
+            return Ok(Some(Located { range, aborted: Vec::new() }));
+        }
+        if let RangeSource::Tier(bytes, _) = &mut range.source {
+            // What is held of the tier's memory is let go while more of it is waited for.
+            *bytes = RemoteBytes::default();
+        }
+        let found = aborted_transactions(shard, partition, &range.plan).await.inspect_err(|failure| {
+            warn!(topic = partition.topic(), partition = partition.id().partition, error = %failure, "a transaction index could not be read");
+        })?;
+        // Where compaction has come between, both are to be found anew.
+        let Some(aborted) = found else { continue };
+        if let RangeSource::Tier(bytes, span) = &mut range.source {
+            let again = remote_read::read_again(shard, partition, span, &range.plan).await?;
+            let Some(again) = again else { continue };
+            *bytes = again;
+        }
+        return Ok(Some(Located { range, aborted }));
+    }
+}
+
+/// Those that a reader of `range` has to know. Called in the same poll in which the range was located. `None`: compaction
+/// has replaced segments meanwhile, and the range is to be located again, for the indexes no longer tell of records that
+/// only the replaced files have.
+async fn aborted_transactions(
     shard: &Rc<Shard>,
     partition: &Rc<Partition>,
     range: &ReadPlan,

@@ -213,6 +213,21 @@ impl RemoteCache {
         end >= source.end_bytes
     }
 
+    /// Begins to read the piece at a place that somebody will probably want, where there is memory for it now.
+    pub fn begin(self: &Rc<Self>, io: &Io, source: &PieceSource, position_bytes: u64) {
+        if !(source.begin_bytes..source.end_bytes).contains(&position_bytes) {
+            return;
+        }
+        let number = source.number_at(position_bytes);
+        for (number, count) in self.missing_runs(source, number..number + 1) {
+            let needed_bytes = source.loading_bytes(number, count);
+            let reserved = self.memory.try_reserve(io, needed_bytes, |bytes| self.make_room(bytes));
+            if let Some(reserved) = reserved.filter(|reserved| reserved.len_bytes() >= needed_bytes) {
+                self.load(io, source, number, count, reserved, false);
+            }
+        }
+    }
+
     /// Lets go of what is kept of a segment.
     pub fn forget(&self, segment: RemoteSegmentId) {
         let mut pieces = self.pieces.borrow_mut();

@@ -78,15 +78,18 @@ async fn locate_in(
     span: &RemoteSpan,
     wanted: &Wanted,
 ) -> Result<Found, ReadFailure> {
-    let file = open(shard, partition, span).await?;
     let known = partition.remote().and_then(|remote| remote.hint(span.id(), wanted.from));
+    let file = open_for(shard, partition, span, Some(known.unwrap_or_else(|| guess(span, wanted.from)))).await?;
     let mut plan = match look_up(shard, span, &file, wanted, known).await? {
         LookedUp::Range(plan) => plan,
         LookedUp::DoesNotFit => return Ok(Found::DoesNotFit),
         LookedUp::Behind => return Ok(Found::Behind),
     };
     let source = match file.file.local() {
-        Some(local) => RangeSource::File(local.clone()),
+        Some(local) => {
+            plan.position_bytes += file.header.position_bytes(Section::Log);
+            RangeSource::File(local.clone())
+        }
         None => {
             let mut bytes =
                 read_section(shard, &file, Section::Log, plan.position_bytes, plan.len_bytes as usize).await?;
@@ -94,18 +97,67 @@ async fn locate_in(
             if known.is_some() {
                 read_ahead(shard, partition, span, &file, plan.position_bytes + u64::from(plan.len_bytes));
             }
-            RangeSource::Memory(bytes)
+            RangeSource::Tier(bytes, *span)
         }
     };
     if let Some(hint) = plan.next_hint {
         note_hint(partition, span, hint);
     }
-    plan.position_bytes += file.header.position_bytes(Section::Log);
     Ok(Found::Range(RecordsRange { source, plan }))
+}
+
+/// The bytes of a range of `span` again, which were let go while something else was read. `None`: the segment has expired.
+///
+/// # Errors
+/// The tier does not answer.
+pub(in crate::shard) async fn read_again(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    span: &RemoteSpan,
+    plan: &ReadPlan,
+) -> Result<Option<RemoteBytes>, ReadFailure> {
+    if find(partition, plan.start_offset) != Some(*span) {
+        return Ok(None);
+    }
+    let file = open(shard, partition, span).await?;
+    let len_bytes = plan.len_bytes as usize;
+    Ok(Some(read_section(shard, &file, Section::Log, plan.position_bytes, len_bytes).await?))
+}
+
+/// Cuts a range that was read from a tier elsewhere between batches, so that it has at most `bytes_max`; the first batch
+/// stays whole where `whole_first_batch` says so, however long it is. False: it does not fit.
+pub(in crate::shard) fn cut_to(
+    partition: &Partition,
+    range: &mut RecordsRange,
+    bytes_max: u32,
+    whole_first_batch: bool,
+) -> bool {
+    let RangeSource::Tier(bytes, span) = &mut range.source else { return true };
+    if range.plan.len_bytes <= bytes_max {
+        return true;
+    }
+    let is_wanted = |end_bytes: usize, is_first| end_bytes <= bytes_max as usize || (is_first && whole_first_batch);
+    let Some(moved) = cut_where(&mut range.plan, bytes, is_wanted) else { return false };
+    if let Some(hint) = moved {
+        note_hint(partition, span, hint);
+    }
+    true
 }
 
 /// Cuts a range where its last whole batch ends, so that a sequential reader goes on at a known place.
 fn cut_between_batches(plan: &mut ReadPlan, bytes: &mut RemoteBytes, span: &RemoteSpan) -> Result<(), ReadFailure> {
+    let position_bytes = plan.position_bytes;
+    let damaged = || ReadError::Damaged { segment: span.start_offset(), position_bytes };
+    cut_where(plan, bytes, |_, _| true).map(|_| ()).ok_or_else(|| damaged().into())
+}
+
+/// Keeps the whole batches at a range's beginning for as long as `is_wanted` says so of where one ends, and whether it is the
+/// first. Gives the place where its reader goes on, if that was moved. `None`: none is left.
+fn cut_where(
+    plan: &mut ReadPlan,
+    bytes: &mut RemoteBytes,
+    is_wanted: impl Fn(usize, bool) -> bool,
+) -> Option<Option<ReadHint>> {
     let mut end_bytes = 0;
     let mut next = plan.start_offset;
     while end_bytes < bytes.len() {
@@ -113,23 +165,24 @@ fn cut_between_batches(plan: &mut ReadPlan, bytes: &mut RemoteBytes, span: &Remo
         let head_bytes = bytes.copy_from(end_bytes, &mut head);
         let Ok(header) = parse_header(&head[..head_bytes]) else { break };
         let len_bytes = usize::try_from(header.len_bytes).unwrap_or(usize::MAX);
-        if len_bytes > bytes.len() - end_bytes {
+        if len_bytes > bytes.len() - end_bytes || !is_wanted(end_bytes + len_bytes, end_bytes == 0) {
             break;
         }
         end_bytes += len_bytes;
         next = header.last_offset().plus(1);
     }
     if end_bytes == 0 {
-        let position_bytes = plan.position_bytes;
-        return Err(ReadError::Damaged { segment: span.start_offset(), position_bytes }.into());
+        return None;
     }
+    let mut moved = None;
     if end_bytes < bytes.len() {
         bytes.truncate(end_bytes);
         let position_bytes = plan.position_bytes + end_bytes as u64;
-        plan.next_hint = Some(ReadHint { offset: next, segment: plan.segment, position_bytes });
+        moved = Some(ReadHint { offset: next, segment: plan.segment, position_bytes });
+        plan.next_hint = moved;
     }
     plan.len_bytes = u32::try_from(end_bytes).unwrap_or(u32::MAX);
-    Ok(())
+    Some(moved)
 }
 
 /// Remembers where the reader of a range goes on: in this segment, or in the one after it.
@@ -183,8 +236,26 @@ pub(in crate::shard) async fn open(
     partition: &Partition,
     span: &RemoteSpan,
 ) -> Result<RemoteFile, RemoteReadError> {
+    open_for(shard, partition, span, None).await
+}
+
+/// The same for records that probably lie at `guess` in its log.
+async fn open_for(
+    shard: &Rc<Shard>,
+    partition: &Partition,
+    span: &RemoteSpan,
+    guess: Option<u64>,
+) -> Result<RemoteFile, RemoteReadError> {
     let tier = shard.tier().ok_or(RemoteReadError::NoTier)?;
-    tier.open(shard.io(), partition.topic(), partition.id(), span).await
+    tier.open(shard.io(), partition.topic(), partition.id(), span, guess).await
+}
+
+/// Where an offset lies in a segment whose records are of one length: read while its index is, it saves a wait.
+fn guess(span: &RemoteSpan, from: Offset) -> u64 {
+    let offsets = span.end_offset().plus(1).since(span.start_offset()).max(1);
+    let before = from.since(span.start_offset()).clamp(0, offsets);
+    let position_bytes = i128::from(span.segment_bytes()) * i128::from(before) / i128::from(offsets);
+    u64::try_from(position_bytes).unwrap_or(0)
 }
 
 fn out_of_range(partition: &Partition) -> ReadFailure {

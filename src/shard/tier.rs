@@ -168,7 +168,8 @@ impl Tier {
         self.cache.reserve(io, self.copy_bytes).await
     }
 
-    /// The file of a segment, opened where it is not; by one for all who want it, to its end although they go away.
+    /// The file of a segment, opened where it is not; by one for all who want it, to its end although they go away. What lies
+    /// at `guess`, a place in its log, will probably be wanted: it is read meanwhile.
     ///
     /// # Errors
     /// It is not there, does not answer, or is not what the metadata says.
@@ -178,9 +179,12 @@ impl Tier {
         topic: &str,
         id: PartitionId,
         span: &RemoteSpan,
+        guess: Option<u64>,
     ) -> Result<RemoteFile, RemoteReadError> {
-        if let Some(file) = self.files.borrow_mut().get(&span.id()) {
-            return Ok(file.clone());
+        let opened = self.files.borrow_mut().get(&span.id()).cloned();
+        if let Some(file) = opened {
+            self.begin_guess(io, &file.file, span, guess);
+            return Ok(file);
         }
         let known = self.opening.borrow().get(&span.id()).cloned();
         let opening = known.unwrap_or_else(|| {
@@ -189,7 +193,7 @@ impl Tier {
             let (this, told, io_of_task) = (self.clone(), opening.clone(), io.clone());
             let (path, span) = (segment_path(topic, id, span.id()), *span);
             io.spawn(async move {
-                let opened = this.open_anew(&io_of_task, path, &span).await;
+                let opened = this.open_anew(&io_of_task, path, &span, guess).await;
                 this.opening.borrow_mut().remove(&span.id());
                 if let Ok(file) = &opened {
                     this.files.borrow_mut().put(span.id(), file.clone());
@@ -209,8 +213,29 @@ impl Tier {
         .await
     }
 
-    async fn open_anew(&self, io: &Io, path: String, span: &RemoteSpan) -> Result<RemoteFile, RemoteReadError> {
+    /// Reads what a guess says, while what it was guessed for is looked up.
+    fn begin_guess(&self, io: &Io, file: &StoredFile, span: &RemoteSpan, guess: Option<u64>) {
+        let Some(guess) = guess.filter(|_| file.local().is_none()) else { return };
+        let source = PieceSource {
+            segment: span.id(),
+            // The records are the file's end; where they are not, its header tells.
+            begin_bytes: file.len_bytes().saturating_sub(u64::from(span.segment_bytes())),
+            end_bytes: file.len_bytes(),
+            file: file.clone(),
+            region: Region::Log,
+        };
+        self.cache.begin(io, &source, source.begin_bytes.saturating_add(guess));
+    }
+
+    async fn open_anew(
+        &self,
+        io: &Io,
+        path: String,
+        span: &RemoteSpan,
+        guess: Option<u64>,
+    ) -> Result<RemoteFile, RemoteReadError> {
         let file = self.store.open(&path).await?;
+        self.begin_guess(io, &file, span, guess);
         let head = match file.local() {
             Some(_) => RemoteBytes::of(file.read(io.buffer(HEADER_BYTES), 0).await?),
             None => {

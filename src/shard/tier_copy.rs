@@ -5,8 +5,12 @@
 //! 3. Its length, as the store says it; then its name, and the length under that name.
 //! 4. COPY_SEGMENT_FINISHED, durable here: it is read and counted from now on, and the local segment may go.
 
+use std::future::{Future, poll_fn};
+use std::mem;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use tracing::{info, warn};
 
@@ -23,6 +27,7 @@ use crate::shard::remote_partition::RemotePartition;
 use crate::shard::tier::Tier;
 use crate::shard::tier_work::{WorkError, check_goes_on};
 use crate::tier::batch_walk::BatchWalk;
+use crate::tier::error::StoreError;
 use crate::tier::index_check::{IndexCheck, MadeIndexes};
 use crate::tier::metadata::{RemoteSegment, RemoteSegmentId, SegmentEvent};
 use crate::tier::segment_file::SegmentFileHeader;
@@ -106,11 +111,12 @@ async fn copy_with(
     let path = segment_path(topic, id, segment_id);
     let copied = async {
         let upload = tier.store().create(&temporary, header.len_bytes()).await?;
-        let mut sending = Sending { shard, partition, tier, upload, crc: Crc32c::new(), sent_bytes: 0 };
+        let mut sending =
+            Sending { shard, partition, tier, writing: Writing::Idle(upload), crc: Crc32c::new(), sent_bytes: 0 };
         sending.send(Buffer::from_vec(header.encode().to_vec())).await?;
         let max_timestamp = sections.send(&mut sending, candidate).await?;
         let (sent_bytes, file_crc) = (sending.sent_bytes, sending.crc.value());
-        sending.upload.close(sent_bytes).await?;
+        sending.written().await?.close(sent_bytes).await?;
         tier.store().check_len_bytes(&temporary, header.len_bytes()).await?;
         tier.store().make_folder(&partition_folder(topic, id)).await?;
         check_goes_on(shard, partition)?;
@@ -206,12 +212,12 @@ impl Sections {
     /// Sends all, in the order of the format; says the largest timestamp of the records.
     async fn send(&mut self, sending: &mut Sending<'_>, candidate: &Candidate) -> Result<TimestampMs, WorkError> {
         let segment = candidate.segment.base_offset();
-        let MadeIndexes { offset_index, time_index } = std::mem::take(&mut self.indexes);
+        let MadeIndexes { offset_index, time_index } = mem::take(&mut self.indexes);
         let mut check = IndexCheck::new(segment, &offset_index, &time_index, self.index_interval_bytes);
         for index in [offset_index, time_index].into_iter().filter(|index| !index.is_empty()) {
             sending.send(Buffer::from_vec(index)).await?;
         }
-        let epochs = std::mem::take(&mut self.epochs);
+        let epochs = mem::take(&mut self.epochs);
         if !epochs.is_empty() {
             sending.send(Buffer::from_vec(epochs.into_bytes())).await?;
         }
@@ -260,19 +266,37 @@ async fn open_part(shard: &Rc<Shard>, path: &Path) -> Result<Option<(File, u64)>
     }
 }
 
-/// A file on its way to the store.
+/// A file on its way to the store. While a piece is being written, the next one is read and checked.
 struct Sending<'a> {
     shard: &'a Rc<Shard>,
     partition: &'a Rc<Partition>,
     tier: &'a Tier,
-    upload: Upload,
+    writing: Writing,
     crc: Crc32c,
     sent_bytes: u64,
 }
 
+/// What the store does with it.
+enum Writing {
+    Idle(Upload),
+    UnderWay(Pin<Box<dyn Future<Output = Result<Upload, StoreError>>>>),
+    Over,
+}
+
+impl Writing {
+    /// Waits for the piece that is being written.
+    async fn idle(self) -> Result<Upload, WorkError> {
+        match self {
+            Self::Idle(upload) => Ok(upload),
+            Self::UnderWay(writing) => Ok(writing.await?),
+            Self::Over => Err(WorkError::GivenUp),
+        }
+    }
+}
+
 impl Sending<'_> {
-    /// Sends one piece, when the mover's rate allows it.
-    async fn send(&mut self, piece: Buffer) -> Result<Buffer, WorkError> {
+    /// Has one piece written when the mover's rate allows it and the one before is written. On return it is on its way.
+    async fn send(&mut self, piece: Buffer) -> Result<(), WorkError> {
         check_goes_on(self.shard, self.partition)?;
         let len_bytes = piece.len() as u64;
         let io = self.shard.io();
@@ -280,7 +304,22 @@ impl Sending<'_> {
         io.sleep_until(at).await;
         self.crc.update(&piece);
         self.sent_bytes += len_bytes;
-        Ok(self.upload.append(piece).await?)
+        let mut upload = mem::replace(&mut self.writing, Writing::Over).idle().await?;
+        let mut writing: Pin<Box<dyn Future<Output = Result<Upload, StoreError>>>> = Box::pin(async move {
+            upload.append(piece).await?;
+            Ok(upload)
+        });
+        // The first poll sends it off.
+        self.writing = match poll_fn(|polled| Poll::Ready(writing.as_mut().poll(polled))).await {
+            Poll::Ready(done) => Writing::Idle(done?),
+            Poll::Pending => Writing::UnderWay(writing),
+        };
+        Ok(())
+    }
+
+    /// The upload, when all of it is written.
+    async fn written(self) -> Result<Upload, WorkError> {
+        self.writing.idle().await
     }
 
     /// Sends exactly the bytes that a file had when it was opened.

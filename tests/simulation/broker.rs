@@ -31,10 +31,6 @@ fn every_promise_is_kept_through_crashes_and_faults() {
     let range = seeds(200);
     let is_whole = range.end - range.start >= 200;
     for seed in range {
-        if is_whole && OPEN_SEEDS.contains(&seed) {
-            println!("seed {seed} is left out: it fails, see OPEN_SEEDS");
-            continue;
-        }
         let outcome = SEGMENT.run(seed);
         expect_kept(seed, &outcome);
         promised += outcome.promised_count;
@@ -100,8 +96,3 @@ fn a_local_deletion_before_the_check_of_the_copy_is_found_out() {
     let found = (0..10).filter_map(|seed| believed.run(seed).violation).collect::<Vec<_>>();
     assert!(found.len() >= 3, "{found:?}");
 }
-
-/// Seeds that fail by a fault of the server that is known and not mended yet; `scripts/simulate SEED` shows it.
-/// 144: a fetch holds the records that it has read of the tier and reads again, which wants the index once more: where the
-/// memory (16 KiB here) takes one piece, it waits for itself until its time is over, and has no records, for ever.
-const OPEN_SEEDS: [u64; 1] = [144];

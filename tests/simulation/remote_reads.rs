@@ -61,7 +61,7 @@ impl World {
         world.run(async |io: Io| {
             let mut first = Connection::open(&io, Server::address(0)).await.expect("it listens");
             let tiered = [
-                ("segment.index.bytes", "16"),
+                ("segment.index.bytes", "48"),
                 ("index.interval.bytes", "0"),
                 ("retention.ms", "-1"),
                 ("remote.storage.enable", "true"),
@@ -91,8 +91,12 @@ impl World {
 
     /// A new process: nothing is in memory.
     fn boot_with(&mut self, faults: StoreFaults) {
+        self.boot_within(faults, 16 << 20);
+    }
+
+    fn boot_within(&mut self, faults: StoreFaults, memory_bytes: usize) {
         self.server.crash(Crash::Kill);
-        self.server.tier = Some(SimTier { elsewhere: Some(faults), memory_bytes: 16 << 20 });
+        self.server.tier = Some(SimTier { elsewhere: Some(faults), memory_bytes });
         self.boot();
     }
 
@@ -168,12 +172,13 @@ async fn fetch(
     bytes_max: i32,
     partition_bytes_max: i32,
 ) -> Vec<(i16, usize)> {
-    fetch_as(connection, wanted, bytes_max, partition_bytes_max, 0).await
+    fetch_as(connection, wanted, 0, bytes_max, partition_bytes_max, 0).await
 }
 
 async fn fetch_as(
     connection: &mut Connection,
     wanted: &[(Uuid, i32)],
+    fetch_offset: i64,
     bytes_max: i32,
     partition_bytes_max: i32,
     isolation_level: i8,
@@ -184,6 +189,7 @@ async fn fetch_as(
             .iter()
             .map(|(_, partition)| FetchPartition {
                 partition: *partition,
+                fetch_offset,
                 partition_max_bytes: partition_bytes_max,
                 ..FetchPartition::default()
             })
@@ -354,7 +360,7 @@ fn c139_c141_who_reads_committed_records_asks_no_more_of_the_store() {
             async move |io: Io| {
                 let (mut connection, cold, partitions, ..) = neighbours(&io).await;
                 let wanted = [(cold, partitions[0])];
-                timed(&io, fetch_as(&mut connection, &wanted, 1 << 20, 1 << 20, isolation_level)).await
+                timed(&io, fetch_as(&mut connection, &wanted, 0, 1 << 20, 1 << 20, isolation_level)).await
             }
         };
         let (all_ms, all) = world.run(ask(0));
@@ -364,5 +370,59 @@ fn c139_c141_who_reads_committed_records_asks_no_more_of_the_store() {
         assert!(all[0].0 == 0 && all[0].1 > 200, "seed {seed}: {all:?}");
         assert!(committed_ms < all_ms + 100, "seed {seed}: {committed_ms} ms, {all_ms} for all");
         world.server.crash(Crash::Kill);
+    }
+}
+
+/// Memory that a piece of an index and the records it leads to do not fit into together: each fetch still brings something,
+/// and needs none of its wait for that, since it waits for no memory that it holds itself.
+#[test]
+fn memory_for_one_piece_is_enough_for_a_fetch() {
+    /// In the middle of a segment: where it lies is for the index to say.
+    const OFFSET: i64 = 1;
+    for seed in seeds(6) {
+        let mut world = World::new(seed, &[], StoreFaults::default());
+        for (memory_bytes, isolation_level) in [(256, 0), (256, 1), (2_000, 0), (2_000, 1), (16 << 10, 1)] {
+            world.boot_within(StoreFaults::default(), memory_bytes);
+            world.run(async move |io: Io| {
+                let (mut connection, cold, partitions, ..) = neighbours(&io).await;
+                let mut wanted: Vec<_> = partitions.iter().map(|partition| (cold, *partition)).collect();
+                assert!(wanted.len() >= 4, "{partitions:?}");
+                let alone = [wanted.remove(0)];
+                let (ms, found) =
+                    timed(&io, fetch_as(&mut connection, &alone, OFFSET, 1 << 20, 1 << 20, isolation_level)).await;
+                let context = format!("seed {seed}, {memory_bytes} bytes, isolation {isolation_level}");
+                assert!(found[0].0 == 0 && found[0].1 > 200, "{context}: {found:?}");
+                assert!(ms < 400, "{context}: {ms} ms, as long as it may wait");
+                while !wanted.is_empty() {
+                    let found = fetch_as(&mut connection, &wanted, OFFSET, 1 << 20, 1 << 20, isolation_level).await;
+                    assert!(found.iter().all(|(code, _)| *code == 0), "{context}: {found:?}");
+                    let before = wanted.len();
+                    let mut answers = found.iter();
+                    wanted.retain(|_| answers.next().is_some_and(|(_, bytes)| *bytes == 0));
+                    assert!(wanted.len() < before, "{context}: nothing came of {found:?}");
+                }
+            });
+        }
+        world.server.crash(Crash::Kill);
+    }
+}
+
+/// The file is opened; then its header and index are read, and beside them the records at the place where they must be if all
+/// are of one length.
+#[test]
+fn a_cold_fetch_waits_for_the_store_twice() {
+    for seed in seeds(4) {
+        for offset in 0..3 {
+            let mut world = World::new(seed, &["remote.fetch.max.wait.ms=20000"], StoreFaults::default());
+            world.boot_with(slow(200_000));
+            world.run(async move |io: Io| {
+                let (mut connection, cold, partitions, ..) = neighbours(&io).await;
+                let wanted = [(cold, partitions[0])];
+                let (ms, found) = timed(&io, fetch_as(&mut connection, &wanted, offset, 1 << 20, 1 << 20, 0)).await;
+                assert!(found[0].0 == 0 && found[0].1 > 200, "seed {seed}: {found:?}");
+                assert!((400..500).contains(&ms), "seed {seed}, offset {offset}: {ms} ms");
+            });
+            world.server.crash(Crash::Kill);
+        }
     }
 }
