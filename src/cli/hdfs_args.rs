@@ -28,6 +28,9 @@ pub struct HdfsArgs {
     /// After that long a call of the store has failed, in milliseconds [default: 60000]
     #[arg(long, value_name = "MS", help_heading = "HDFS", value_parser = clap::value_parser!(u64).range(1..))]
     pub tier_deadline: Option<u64>,
+    /// So has one that reads or writes and whose bytes have not moved for that long, in milliseconds [default: 30000]
+    #[arg(long, value_name = "MS", help_heading = "HDFS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub tier_watchdog: Option<u64>,
 }
 
 impl HdfsArgs {
@@ -42,6 +45,7 @@ impl HdfsArgs {
             replication: self.hdfs_replication,
             settings: self.hdfs_settings.clone(),
             deadline_ms: self.tier_deadline.unwrap_or(DEADLINE_MS),
+            watchdog_ms: self.tier_watchdog.unwrap_or(WATCHDOG_MS),
         }
     }
 }
@@ -72,6 +76,7 @@ fn parse_setting(text: &str) -> Result<(String, String), String> {
 
 /// A close may wait for DataNodes that are slow to report.
 const DEADLINE_MS: u64 = 60_000;
+const WATCHDOG_MS: u64 = 30_000;
 
 #[cfg(test)]
 mod tests {

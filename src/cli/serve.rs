@@ -18,7 +18,7 @@ use crate::control::id::{BrokerId, CoreIndex};
 use crate::ring::core::CoreOptions;
 use crate::server::boot::{self, ServerOptions};
 use crate::shard::options::{BrokerAddress, ListenMode, ShardOptions, TierOptions};
-use crate::tier::hdfs_options::TIER_THREAD;
+use crate::tier::hdfs_options::TIER_THREADS;
 
 /// Runs `alluvium serve` until it ends.
 pub fn run(args: &ServeArgs) -> ExitCode {
@@ -64,13 +64,13 @@ fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     boot::serve(server, ready, wait_for_stop).map_err(ServeError::Server)
 }
 
-/// A panic ends the process, with its message: nothing may be served by what a core has left half-done. The thread that
-/// speaks to HDFS alone goes on: what panics there is the client of HDFS, and it ends one call, which is tried again.
+/// A panic ends the process, with its message: nothing may be served by what a core has left half-done. The threads that
+/// speak to HDFS alone go on: what panics there is the client of HDFS, and it ends one call, which is tried again.
 fn end_at_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
-        if std::thread::current().name() != Some(TIER_THREAD) {
+        if !std::thread::current().name().is_some_and(|name| name.starts_with(TIER_THREADS)) {
             std::process::abort();
         }
     }));
