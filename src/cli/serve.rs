@@ -11,8 +11,8 @@ use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use super::args::{self, ServeArgs};
-use super::hdfs_args;
 use super::serve_options::{Machine, ServeError, ServeOptions};
+use super::tier_settings;
 use crate::control::broker_config::{BrokerConfig, Effect};
 use crate::control::id::{BrokerId, CoreIndex};
 use crate::ring::core::CoreOptions;
@@ -86,14 +86,15 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
     let mut broker_config = BrokerConfig::default();
     let mut hdfs = options.hdfs.clone();
     for (key, value) in &options.settings.value {
-        if hdfs_args::take_setting(&mut hdfs, key, value) {
+        if tier_settings::take_setting(&mut hdfs, key, value) {
             continue;
         }
-        match broker_config.set(key, value).map_err(ServeError::Setting)? {
+        match broker_config.set(&tier_settings::full_name(key), value).map_err(ServeError::Setting)? {
             Effect::Works => {}
             Effect::NoMeaning { why } => warn!(key, value, why, "this setting has no meaning here"),
         }
     }
+    tier_settings::settle(&mut hdfs);
     if options.tier.value.is_some() {
         broker_config.enable_tier();
     }
