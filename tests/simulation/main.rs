@@ -18,6 +18,7 @@
 //! compaction.rs a compacted topic, whose segments are replaced while it crashes
 //! directories.rs several data directories, of which one fails
 //! remote_reads.rs a tier that is elsewhere, slow or failing: what waits for it, and what does not
+//! restored.rs a server whose disk is lost comes back from a tier that fails meanwhile
 //! deletion.rs what deleted segments leave behind
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
 //! ```
@@ -36,6 +37,7 @@ mod member;
 mod oracle;
 mod producer;
 mod remote_reads;
+mod restored;
 mod scenario;
 mod seeds;
 mod server;
