@@ -1,6 +1,6 @@
 //! kill -9 at random moments under load: what was acknowledged is there.
 //!
-//! `KILLS` says how often (30 by default), `SEED` repeats a run. Plain and idempotent producers write to partitions of
+//! `KILLS` says how often (50 by default), `SEED` repeats a run. Plain and idempotent producers write to partitions of
 //! both cores, a reader follows them, and topics are made and deleted meanwhile; the durability changes from start to
 //! start. Some kills hit the start itself. A kill leaves the page cache, so both durabilities must keep everything.
 //! The idempotent producers outlive the kills: they send again what was not answered, and then nothing of theirs is there
@@ -68,7 +68,7 @@ impl Promises {
 #[test]
 fn what_was_acknowledged_survives_kills() {
     let seed = random::seed();
-    let kills = random::number_from_env("KILLS", 30);
+    let kills = random::number_from_env("KILLS", 50);
     let mut random = Random::new(seed);
     let folder = tempfile::tempdir().expect("a scratch folder");
     let plan = ServerPlan::new(folder.path()).flags("--log warn");

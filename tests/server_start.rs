@@ -173,7 +173,7 @@ fn each_fallback_of_the_ring_serves() {
 }
 
 #[test]
-fn small_limits_are_served_within_or_named() {
+fn c206_small_limits_are_served_within_or_named() {
     for (limit, words) in
         [("--memlock=65536:65536", "ulimit -l"), ("--nofile=100:100", "ulimit -n"), ("--nofile=1024:1024", "-")]
     {
@@ -194,6 +194,27 @@ fn small_limits_are_served_within_or_named() {
         }
     }
 }
+
+/// As in a container whose filter does not know io_uring.
+#[test]
+fn c206_a_forbidden_ring_is_a_sentence() {
+    let folder = scratch();
+    let mut plan = ServerPlan::new(folder.path());
+    plan.wrapper = ["python3", "-c", FORBIDS_THE_RING].map(str::to_owned).to_vec();
+    plan.start_refused().assert_refused("seccomp");
+}
+
+/// Runs a command under a seccomp filter that answers EPERM to io_uring_setup, call 425 everywhere.
+const FORBIDS_THE_RING: &str = "
+import ctypes, os, struct, sys
+filter = b''.join(struct.pack('=HBBI', *one) for one in [(0x20, 0, 0, 0), (0x15, 0, 1, 425), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)])
+memory = ctypes.create_string_buffer(filter)
+program = ctypes.create_string_buffer(struct.pack('@HP', 4, ctypes.addressof(memory)))
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+    sys.exit(f'no filter: {os.strerror(ctypes.get_errno())}')
+os.execvp(sys.argv[1], sys.argv[1:])
+";
 
 #[test]
 fn a_start_is_quick_and_an_idle_server_rests() {

@@ -19,11 +19,8 @@ pub struct NamedOffsets<'a> {
 
 impl<'a> From<&OffsetCommitRequestTopic<'a>> for NamedOffsets<'a> {
     fn from(topic: &OffsetCommitRequestTopic<'a>) -> Self {
-        let partitions = topic.partitions.iter().map(|partition| CommitPartition {
-            index: partition.partition_index,
-            offset: partition.committed_offset,
-            leader_epoch: partition.committed_leader_epoch,
-            metadata: partition.committed_metadata.unwrap_or_default().to_owned(),
+        let partitions = topic.partitions.iter().map(|one| {
+            committed(one.partition_index, one.committed_offset, one.committed_leader_epoch, one.committed_metadata)
         });
         Self { name: topic.name, topic_id: topic.topic_id, partitions: partitions.collect() }
     }
@@ -31,14 +28,15 @@ impl<'a> From<&OffsetCommitRequestTopic<'a>> for NamedOffsets<'a> {
 
 impl<'a> From<&TxnOffsetCommitRequestTopic<'a>> for NamedOffsets<'a> {
     fn from(topic: &TxnOffsetCommitRequestTopic<'a>) -> Self {
-        let partitions = topic.partitions.iter().map(|partition| CommitPartition {
-            index: partition.partition_index,
-            offset: partition.committed_offset,
-            leader_epoch: partition.committed_leader_epoch,
-            metadata: partition.committed_metadata.unwrap_or_default().to_owned(),
+        let partitions = topic.partitions.iter().map(|one| {
+            committed(one.partition_index, one.committed_offset, one.committed_leader_epoch, one.committed_metadata)
         });
         Self { name: topic.name, topic_id: topic.topic_id, partitions: partitions.collect() }
     }
+}
+
+fn committed(index: i32, offset: i64, leader_epoch: i32, metadata: Option<&str>) -> CommitPartition {
+    CommitPartition { index, offset, leader_epoch, metadata: metadata.unwrap_or_default().to_owned() }
 }
 
 /// The codes of a request, by topic and partition in its order. Those of what is not refused here are the coordinator's.

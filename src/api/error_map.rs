@@ -48,6 +48,7 @@ impl Refusal {
                 | ErrorCode::RecordListTooLarge
                 | ErrorCode::CorruptMessage
                 | ErrorCode::KafkaStorageError
+                | ErrorCode::NotLeaderOrFollower
         );
         Self { log_start_offset: if told { log_start.get() } else { -1 }, ..self }
     }

@@ -7,15 +7,15 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
+use crate::api::client_append::{self, Client};
 use crate::api::error_map::{self, Refusal};
 use crate::record::check::CheckedBatch;
 use crate::record::offset::PartitionId;
 use crate::ring::buffer::Buffer;
-use crate::shard::append;
 use crate::shard::core::Shard;
+use crate::shard::error::AppendFailure;
 use crate::shard::forward::{CoreGone, Sent};
 use crate::shard::router::Route;
-use crate::shard::verification::{self, Transactional};
 use crate::wire::error_code::ErrorCode;
 
 /// Where a batch landed.
@@ -41,15 +41,6 @@ pub enum Until {
     },
 }
 
-/// Who sent a batch.
-#[derive(Clone, Debug)]
-pub struct Client {
-    /// Set where the batch is part of a transaction.
-    pub transactional: Option<Transactional>,
-    /// The version of Produce that it speaks.
-    pub version: i16,
-}
-
 /// An append on its way.
 pub type ForwardedAppend = Sent<Result<Landed, Refusal>>;
 
@@ -73,11 +64,37 @@ pub async fn outcome(append: ForwardedAppend) -> Result<Landed, Refusal> {
     append.await.unwrap_or_else(|CoreGone| Err(Refusal::new(ErrorCode::NotLeaderOrFollower)))
 }
 
+/// Tells the core that leads that a batch sent in this place was refused; on return that is known before what is sent next.
+pub async fn refuse(shard: &Rc<Shard>, core: usize, id: PartitionId, batch: CheckedBatch) {
+    let told = shard.send_job(core, move |there| async move {
+        if let Route::Here(partition) = there.route(id) {
+            let place = partition.forwarded().enter(there.io());
+            place.wait_turn().await;
+            partition.log().borrow_mut().refuse_append(&batch);
+        }
+    });
+    drop(told.await);
+}
+
+/// The same refusal with the start of a log that another core has, where Kafka says it.
+pub async fn at_log_start(shard: &Rc<Shard>, core: usize, id: PartitionId, refusal: Refusal) -> Refusal {
+    let log_start = shard.on_core(core, move |there| async move {
+        match there.route(id) {
+            Route::Here(partition) => Some(partition.log().borrow().offsets().log_start),
+            _ => None,
+        }
+    });
+    match log_start.await {
+        Ok(Some(log_start)) => refusal.at(log_start),
+        Ok(None) | Err(CoreGone) => refusal,
+    }
+}
+
 async fn append_here(
     shard: Rc<Shard>,
     id: PartitionId,
     records: Vec<u8>,
-    mut batch: CheckedBatch,
+    batch: CheckedBatch,
     client: Client,
     until: Until,
 ) -> Result<Landed, Refusal> {
@@ -92,21 +109,17 @@ async fn append_here(
     let io = shard.io();
     let place = partition.forwarded().enter(io);
     place.wait_turn().await;
-    if let Some(transactional) = &client.transactional {
-        let verified = verification::verify(&shard, &partition, &mut batch, transactional).await;
-        verified.map_err(|failure| error_map::verification_failure(failure, client.version))?;
-    }
-    let started = append::start(&shard, &partition, Buffer::from_vec(records), &batch).await;
+    let started = client_append::start(&shard, &partition, Buffer::from_vec(records), batch, &client).await;
     drop(place);
-    let refused = |failure: &_| error_map::append_failure(failure).at(partition.log().borrow().offsets().log_start);
-    let appended = started.map_err(|failure| refused(&failure))?;
+    let appended = started?;
+    let failed = |failure: AppendFailure| error_map::append_failure(&failure);
     match until {
-        Until::Written => appended.wait_written(io).await.map_err(|failure| refused(&failure))?,
+        Until::Written => appended.wait_written(io).await.map_err(failed)?,
         Until::Durable { timeout_ms } => {
             let deadline = io.now().plus_ms(timeout_ms);
             let mut timer = None;
             poll_fn(|_| match appended.poll_durable(io) {
-                Poll::Ready(durable) => Poll::Ready(durable.map_err(|failure| refused(&failure))),
+                Poll::Ready(durable) => Poll::Ready(durable.map_err(failed)),
                 Poll::Pending if io.now() >= deadline => Poll::Ready(Err(Refusal::new(ErrorCode::RequestTimedOut))),
                 Poll::Pending => {
                     timer.get_or_insert_with(|| io.wake_at(deadline));

@@ -1,5 +1,6 @@
 //! DescribeGroups, ListGroups and DeleteGroups: what administrators ask.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::api::authorized_operations::GROUP_OPERATIONS;
@@ -114,9 +115,10 @@ pub async fn delete(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
         Err(error) => return Outcome::Close(error.to_string()),
     };
     let mut results: Vec<DeletableGroupResult<'_>> = Vec::with_capacity(request.groups_names.len());
+    let mut known = BTreeSet::new();
     for group_id in &request.groups_names {
         // What stands there more than once is answered once, as in Kafka.
-        if results.iter().any(|known| known.group_id == *group_id) {
+        if !known.insert(*group_id) {
             continue;
         }
         let asked = ask(shard, group_id, GroupRequest::Delete { group_id: (*group_id).to_owned() }).await;

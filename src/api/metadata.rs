@@ -1,6 +1,6 @@
 //! Metadata: the brokers (which are cores), topics, and which core leads what.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -37,33 +37,31 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
     });
     let asked = asked.as_deref();
     let mut snapshot = shard.snapshot();
-    let mut created = Vec::new();
+    let mut created = BTreeMap::new();
     let may_create = request.allow_auto_topic_creation && shard.options().broker_config.auto_create_topics_enable();
     if may_create && let Some(asked) = asked {
         for topic in missing(&snapshot, asked) {
-            created.push((topic, topics::auto_create(shard, topic).await));
+            created.insert(topic, topics::auto_create(shard, topic).await);
         }
         snapshot = shard.snapshot();
     }
-    let all: Vec<Arc<Topic>>;
-    let mut topics = match asked {
+    let mut slices = Slices { shard, left: PARTITIONS_A_TURN };
+    let mut topics = Vec::with_capacity(asked.map_or(snapshot.topics().len(), <[_]>::len));
+    match asked {
         None => {
-            all = snapshot.topics().cloned().collect();
-            let mut told = Vec::with_capacity(all.len());
-            for (count, topic) in all.iter().enumerate() {
-                told.push(found(shard, topic));
-                // A big answer is made in slices, so that others have their turn.
-                if count % TOPICS_A_TURN == TOPICS_A_TURN - 1 {
-                    shard.io().yield_now().await;
-                }
+            for topic in snapshot.topics() {
+                topics.push(found(&mut slices, topic).await);
             }
-            told
         }
         Some(asked) => {
-            all = asked.iter().filter_map(|topic| look_up(&snapshot, topic)).cloned().collect();
-            asked.iter().map(|topic| one(shard, &all, topic, &created)).collect()
+            for topic in asked {
+                topics.push(match look_up(&snapshot, topic) {
+                    Some(topic) => found(&mut slices, topic).await,
+                    None => absent(&mut slices, topic, &created).await,
+                });
+            }
         }
-    };
+    }
     let options = shard.options();
     let brokers = options
         .brokers
@@ -107,24 +105,17 @@ fn missing<'a>(snapshot: &Snapshot, asked: &[&MetadataRequestTopic<'a>]) -> Vec<
     names.filter(|name| snapshot.topic(name).is_none() && check_topic_name(name).is_ok()).collect()
 }
 
-fn one<'a>(
-    shard: &Shard,
-    all: &'a [Arc<Topic>],
+async fn absent<'a>(
+    slices: &mut Slices<'_>,
     asked: &MetadataRequestTopic<'a>,
-    created: &[(&str, Result<(), ErrorCode>)],
+    created: &BTreeMap<&str, Result<(), ErrorCode>>,
 ) -> MetadataResponseTopic<'a> {
-    let is_asked = |topic: &&Arc<Topic>| match asked.name {
-        Some(name) => *topic.name == *name,
-        None => topic.id.0 == asked.topic_id.0,
-    };
-    if let Some(topic) = all.iter().find(is_asked) {
-        return found(shard, topic);
-    }
+    slices.spend().await;
     let error = match asked.name {
         None => ErrorCode::UnknownTopicId,
         Some(name) if check_topic_name(name).is_err() => ErrorCode::InvalidTopicException,
-        Some(name) => match created.iter().find(|(created, _)| *created == name) {
-            Some((_, Err(error))) => *error,
+        Some(name) => match created.get(name) {
+            Some(Err(error)) => *error,
             _ => ErrorCode::UnknownTopicOrPartition,
         },
     };
@@ -136,24 +127,21 @@ fn one<'a>(
     }
 }
 
-fn found<'a>(shard: &Shard, topic: &'a Topic) -> MetadataResponseTopic<'a> {
-    let options = shard.options();
-    let partitions = topic
-        .partitions
-        .iter()
-        .zip(0..)
-        .map(|(partition, partition_index)| {
-            let leader_id = options.broker_of(u32::from(partition.core.index())).map_or(-1, |broker| broker.id);
-            MetadataResponsePartition {
-                partition_index,
-                leader_id,
-                leader_epoch: partition.leader_epoch,
-                replica_nodes: vec![leader_id],
-                isr_nodes: vec![leader_id],
-                ..MetadataResponsePartition::default()
-            }
-        })
-        .collect();
+async fn found<'a>(slices: &mut Slices<'_>, topic: &'a Topic) -> MetadataResponseTopic<'a> {
+    let mut partitions = Vec::with_capacity(topic.partitions.len());
+    for (partition, partition_index) in topic.partitions.iter().zip(0..) {
+        slices.spend().await;
+        let core = u32::from(partition.core.index());
+        let leader_id = slices.shard.options().broker_of(core).map_or(-1, |broker| broker.id);
+        partitions.push(MetadataResponsePartition {
+            partition_index,
+            leader_id,
+            leader_epoch: partition.leader_epoch,
+            replica_nodes: vec![leader_id],
+            isr_nodes: vec![leader_id],
+            ..MetadataResponsePartition::default()
+        });
+    }
     MetadataResponseTopic {
         name: Some(&topic.name),
         topic_id: Uuid(topic.id.0),
@@ -163,4 +151,22 @@ fn found<'a>(shard: &Shard, topic: &'a Topic) -> MetadataResponseTopic<'a> {
     }
 }
 
-const TOPICS_A_TURN: usize = 64;
+/// A big answer is made in slices, so that others have their turn.
+struct Slices<'a> {
+    shard: &'a Shard,
+    left: u32,
+}
+
+impl Slices<'_> {
+    /// One partition, or a topic that is not there.
+    async fn spend(&mut self) {
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = PARTITIONS_A_TURN;
+            self.shard.io().yield_now().await;
+        }
+    }
+}
+
+/// About 50 us.
+const PARTITIONS_A_TURN: u32 = 500;

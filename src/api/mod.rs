@@ -4,6 +4,7 @@
 //! makes the reply; it reaches partitions only through the shard's router.
 
 pub mod authorized_operations;
+pub mod client_append;
 pub mod cluster;
 pub mod committed_offsets;
 pub mod configs;
@@ -25,6 +26,7 @@ pub mod log_dirs;
 pub mod metadata;
 pub mod partition_read;
 pub mod produce;
+pub mod produce_check;
 pub mod producer_id;
 pub mod producers;
 pub mod remote_fetch;

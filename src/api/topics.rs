@@ -1,5 +1,6 @@
 //! CreateTopics and DeleteTopics: on any core; the controller's core makes the change.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tracing::info;
@@ -46,15 +47,18 @@ pub async fn create(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
         Err(error) => return Outcome::Close(error.to_string()),
     };
     // A name that stands there more than once is answered once, as in Kafka.
+    let mut times: BTreeMap<&str, u32> = BTreeMap::new();
     let mut topics: Vec<&CreatableTopic<'_>> = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
-        if !topics.iter().any(|known| known.name == topic.name) {
+        let times = times.entry(topic.name).or_default();
+        *times += 1;
+        if *times == 1 {
             topics.push(topic);
         }
     }
     let mut made = Vec::with_capacity(topics.len());
     for topic in &topics {
-        let twice = request.topics.iter().filter(|other| other.name == topic.name).count() > 1;
+        let twice = times.get(topic.name).is_some_and(|times| *times > 1);
         made.push(match twice {
             true => Err(Refused { error: ErrorCode::InvalidRequest, message: Some("Duplicate topic name.".into()) }),
             false => create_one(shard, topic, request.validate_only).await,

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::group::coordinator::GroupCoordinator;
-use crate::group::rehearsal::{Stage, commit, committed_code, config, speaker};
 use crate::group::reply::GroupReply;
 use crate::group::request::{ConsumerHeartbeat, GroupRequest};
+use crate::group::stage::{Stage, commit, committed_code, config, speaker};
 use crate::group::topics::{Partitions, TopicInfo, Topics};
 use crate::record::coordination::ReplayedRecord;
 use crate::record::offset::Offset;

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use crate::group::config::{GroupConfig, MigrationPolicy};
 use crate::group::coordinator::GroupCoordinator;
-use crate::group::rehearsal::{Stage, commit, committed_code, config, join_request, speaker};
 use crate::group::reply::{DescribedConsumers, GroupReply, Joined, Synced};
 use crate::group::request::{ConsumerHeartbeat, GroupRequest, Join, Leaver, Protocol, Sync};
+use crate::group::stage::{Stage, commit, committed_code, config, join_request, speaker};
 use crate::group::subscription;
 use crate::group::topics::{Partitions, TopicInfo, Topics};
 use crate::wire::error_code::ErrorCode;

@@ -110,7 +110,7 @@ const SLICE_PAUSE_MS: u64 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::group::rehearsal::config;
+    use crate::group::stage::config;
 
     #[test]
     fn offsets_expire_in_slices_and_all_of_them() {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::group::conversion_rehearsal::{Catalog, join, parts};
-use crate::group::rehearsal::{Stage, config, speaker};
 use crate::group::reply::{GroupReply, Joined};
 use crate::group::request::{ConsumerHeartbeat, GroupRequest, Leaver, Sync};
+use crate::group::stage::{Stage, config, speaker};
 use crate::group::subscription;
 use crate::group::topics::Partitions;
 use crate::record::coordination::Ticket;

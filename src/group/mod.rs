@@ -34,6 +34,8 @@ pub mod records;
 mod rehearsal;
 pub mod reply;
 pub mod request;
+#[cfg(any(test, feature = "sim"))]
+pub mod stage;
 pub mod stored_offsets;
 pub mod subscription;
 pub mod sync;

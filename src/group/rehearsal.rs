@@ -1,110 +1,16 @@
-//! Groups under test: a coordinator with a clock in hand, scenes, and random lives.
+//! Classic groups under test: scenes, and random lives.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::group::config::{GroupConfig, MigrationPolicy};
-use crate::group::coordinator::GroupCoordinator;
 use crate::group::reply::{GroupReply, Joined, Synced};
-use crate::group::request::{
-    CommitOffsets, CommitPartition, CommitTopic, GroupRequest, Join, Leaver, Protocol, Speaker, Sync,
-};
-use crate::record::coordination::{CoordinatorRecord, Effects, Moment, ReplayedRecord, Ticket, TransactionalWriter};
-use crate::record::offset::{Offset, ProducerId};
+use crate::group::request::{GroupRequest, Join, Leaver, Protocol, Speaker, Sync};
+use crate::group::stage::{Stage, commit, committed_code, join_request, speaker};
+use crate::record::coordination::{Ticket, TransactionalWriter};
+use crate::record::offset::ProducerId;
 use crate::ring::sim::random::Random;
 use crate::wire::error_code::ErrorCode;
-use crate::wire::messages::consumer_protocol_subscription::ConsumerProtocolSubscription;
-
-/// A coordinator, its log, and the replies that it has given.
-pub(super) struct Stage {
-    pub(super) coordinator: GroupCoordinator,
-    now: Moment,
-    log: Vec<(Option<TransactionalWriter>, CoordinatorRecord)>,
-    replies: BTreeMap<Ticket, GroupReply>,
-    next_ticket: u64,
-}
-
-pub(super) fn config() -> GroupConfig {
-    GroupConfig {
-        group_min_session_timeout_ms: 6_000,
-        group_max_session_timeout_ms: 1_800_000,
-        group_initial_rebalance_delay_ms: 3_000,
-        group_max_size: 5,
-        group_consumer_session_timeout_ms: 45_000,
-        group_consumer_heartbeat_interval_ms: 5_000,
-        group_consumer_max_size: 5,
-        group_consumer_assignment_interval_ms: 0,
-        group_consumer_migration_policy: MigrationPolicy::Bidirectional,
-        offset_metadata_max_bytes: 4_096,
-        offsets_retention_ms: 7 * 86_400_000,
-        offsets_retention_check_interval_ms: 600_000,
-    }
-}
 
 impl Stage {
-    pub(super) fn new() -> Self {
-        let mut stage = Self {
-            coordinator: GroupCoordinator::new(config()),
-            now: Moment { now_ms: 1_000, wall_ms: 1_700_000_000_000 },
-            log: Vec::new(),
-            replies: BTreeMap::new(),
-            next_ticket: 0,
-        };
-        stage.step(|coordinator, now, effects| coordinator.loaded(now, effects));
-        stage
-    }
-
-    /// Another coordinator, which has read the log of this one.
-    pub(super) fn reloaded(&self) -> Self {
-        let mut stage = Self { coordinator: GroupCoordinator::new(config()), log: self.log.clone(), ..Self::new() };
-        stage.now = self.now;
-        for (at, (writer, record)) in self.log.iter().enumerate() {
-            let replayed = ReplayedRecord {
-                offset: Offset(at as i64),
-                writer: *writer,
-                key: &record.key,
-                value: record.value.as_deref(),
-            };
-            stage.coordinator.replay(&replayed).expect("its own records");
-        }
-        stage.step(|coordinator, now, effects| coordinator.loaded(now, effects));
-        stage
-    }
-
-    pub(super) fn step(&mut self, step: impl FnOnce(&mut GroupCoordinator, Moment, &mut Effects<GroupReply>)) {
-        let mut effects = Effects::default();
-        step(&mut self.coordinator, self.now, &mut effects);
-        self.log.extend(effects.records.into_iter().map(|record| (effects.writer, record)));
-        for (ticket, reply) in effects.replies {
-            assert!(ticket.0 < self.next_ticket, "a reply to nobody");
-            assert_eq!(self.replies.insert(ticket, reply), None, "a second reply to one request");
-        }
-    }
-
-    pub(super) fn ask(&mut self, request: GroupRequest) -> Ticket {
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
-        self.step(|coordinator, now, effects| coordinator.handle(ticket, request, now, effects));
-        ticket
-    }
-
-    /// Asks what is answered at once.
-    pub(super) fn answer(&mut self, request: GroupRequest) -> GroupReply {
-        let ticket = self.ask(request);
-        self.replies.remove(&ticket).expect("an answer at once")
-    }
-
-    /// The answer to a request, where there is one by now.
-    pub(super) fn take(&mut self, ticket: Ticket) -> Option<GroupReply> {
-        self.replies.remove(&ticket)
-    }
-
-    pub(super) fn joined(&mut self, ticket: Ticket) -> Joined {
-        match self.replies.remove(&ticket) {
-            Some(GroupReply::Joined(joined)) => joined,
-            other => panic!("no answer to a join: {other:?}"),
-        }
-    }
-
     fn synced(&mut self, ticket: Ticket) -> Synced {
         match self.replies.remove(&ticket) {
             Some(GroupReply::Synced(synced)) => synced,
@@ -114,23 +20,6 @@ impl Stage {
 
     fn waits(&self, ticket: Ticket) -> bool {
         !self.replies.contains_key(&ticket)
-    }
-
-    /// Lets time go by, and does what falls due in it.
-    pub(super) fn pass_ms(&mut self, ms: u64) {
-        let end_ms = self.now.now_ms + ms;
-        while let Some(next_ms) = self.coordinator.next_deadline_ms().filter(|next_ms| *next_ms <= end_ms) {
-            self.move_clock(next_ms.max(self.now.now_ms));
-            self.step(|coordinator, now, effects| coordinator.tick(now, effects));
-            let after = self.coordinator.next_deadline_ms();
-            assert!(after.is_none_or(|after_ms| after_ms > self.now.now_ms), "what was due is due again");
-        }
-        self.move_clock(end_ms);
-    }
-
-    fn move_clock(&mut self, to_ms: u64) {
-        self.now.wall_ms += (to_ms - self.now.now_ms) as i64;
-        self.now.now_ms = to_ms;
     }
 
     /// A dynamic member that is given its id and comes again with it.
@@ -179,36 +68,6 @@ impl Stage {
             other => panic!("{other:?}"),
         }
     }
-
-    pub(super) fn committed(&mut self, topic: &str, partition: i32) -> i64 {
-        let topics = Some(vec![(topic.to_owned(), vec![partition])]);
-        let request = GroupRequest::FetchOffsets { group_id: "g".into(), topics, speaker: None, require_stable: false };
-        match self.answer(request) {
-            GroupReply::Offsets(topics) => topics[0].1[0].offset,
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-pub(super) fn join_request(member_id: &str, client: &str) -> Join {
-    let mut metadata = vec![0, 0];
-    let subscription = ConsumerProtocolSubscription { topics: vec!["t"], ..Default::default() };
-    subscription.encode(&mut metadata, 0).expect("a short name");
-    Join {
-        group_id: "g".into(),
-        member_id: member_id.into(),
-        instance_id: None,
-        new_member_id: format!("{client}-id"),
-        client_id: client.into(),
-        client_host: "/127.0.0.1".into(),
-        session_timeout_ms: 10_000,
-        rebalance_timeout_ms: 60_000,
-        protocol_type: "consumer".into(),
-        protocols: vec![Protocol { name: "range".into(), metadata }],
-        requires_known_member_id: true,
-        supports_skipping_assignment: true,
-        reason: None,
-    }
 }
 
 fn join(member_id: &str, client: &str) -> GroupRequest {
@@ -219,10 +78,6 @@ fn static_join(instance: &str, client: &str) -> GroupRequest {
     GroupRequest::Join(Join { instance_id: Some(instance.into()), ..join_request("", client) })
 }
 
-pub(super) fn speaker(member_id: &str, generation: i32) -> Speaker {
-    Speaker { member_id: member_id.into(), instance_id: None, generation }
-}
-
 fn sync(member_id: &str, generation: i32, assignments: Vec<(String, Vec<u8>)>) -> GroupRequest {
     GroupRequest::Sync(Sync {
         group_id: "g".into(),
@@ -231,30 +86,6 @@ fn sync(member_id: &str, generation: i32, assignments: Vec<(String, Vec<u8>)>) -
         protocol_name: Some("range".into()),
         assignments,
     })
-}
-
-pub(super) fn commit(speaker: Speaker, topic: &str, partition: i32, offset: i64) -> CommitOffsets {
-    CommitOffsets {
-        group_id: "g".into(),
-        speaker,
-        writer: None,
-        transactional: None,
-        retention_ms: None,
-        tells_unknown_group: true,
-        topics: vec![CommitTopic {
-            name: topic.into(),
-            topic_id: [7; 16],
-            partitions: vec![CommitPartition { index: partition, offset, leader_epoch: 3, metadata: "m".into() }],
-        }],
-    }
-}
-
-pub(super) fn committed_code(reply: GroupReply) -> ErrorCode {
-    match reply {
-        GroupReply::Partitions(topics) => topics[0].1[0].1,
-        GroupReply::Refused(error) => error,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]

@@ -175,7 +175,7 @@ mod tests {
 
     /// C050: whatever the last write left, whole batches stay and the rest goes.
     #[test]
-    fn a_tail_cut_anywhere_leaves_the_whole_batches() {
+    fn c050_a_tail_cut_anywhere_leaves_the_whole_batches() {
         let batches = three_batches();
         let whole = batches.concat();
         let ends: Vec<usize> = batches

@@ -1,9 +1,6 @@
 //! The checks that Kafka makes on a produced batch, in slices.
 
-use crate::record::batch::{
-    Attributes, BatchHeader, CRC_COVERS_FROM, Crc32c, HEADER_BYTES, LEN_PREFIX_BYTES, batch_len_bytes, crc32c,
-    parse_header,
-};
+use crate::record::batch::{Attributes, BatchHeader, CRC_COVERS_FROM, Crc32c, HEADER_BYTES, crc32c};
 use crate::record::batch_error::{BatchError, Corruption, Invalidity};
 use crate::record::compression::Compression;
 use crate::record::compressor::Codec;
@@ -13,6 +10,7 @@ use crate::record::offset::{LeaderEpoch, ProducerId, TimestampMs};
 use crate::record::record_fields::sketch_record;
 use crate::record::record_stream::RecordStream;
 use crate::record::record_tally::{AppendLimits, RecordTally};
+use crate::record::sole_batch::{first_header, refuse_second};
 
 /// What an append needs to know of a batch that passed all checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,19 +147,18 @@ impl DeepCheck {
     /// Makes the checks that need the header alone. `records` is the whole `records` field of the request for one partition.
     ///
     /// # Errors
-    /// In Kafka's order: no batch, magic, a second batch, base offset, size.
+    /// As [`first_header`], [`refuse_second`] and [`DeepCheck::of_header`], in this order.
     pub fn begin(records: &[u8], limits: &AppendLimits) -> Result<Self, BatchError> {
-        let len_bytes = whole_batch_len_bytes(records)?.ok_or(Invalidity::NoBatch)?;
-        let batch = records.get(..len_bytes).ok_or(Invalidity::NoBatch)?;
-        let header = match parse_header(batch) {
-            // The length is long enough for a batch of an old format, not for this one.
-            Err(BatchError::Invalid(Invalidity::NoBatch)) => return Err(Corruption::Length.into()),
-            other => other?,
-        };
-        // What follows may be junk, but no second batch; Kafka looks at it in the same way.
-        if whole_batch_len_bytes(&records[len_bytes..])?.is_some() {
-            return Err(Invalidity::SecondBatch.into());
-        }
+        let header = first_header(records)?;
+        refuse_second(records, &header)?;
+        Self::of_header(header, limits)
+    }
+
+    /// Goes on with the header of a request's only batch.
+    ///
+    /// # Errors
+    /// In the order of Kafka's log: base offset, size.
+    pub fn of_header(header: BatchHeader, limits: &AppendLimits) -> Result<Self, BatchError> {
         if header.base_offset.0 != 0 {
             return Err(Invalidity::BaseOffset.into());
         }
@@ -278,54 +275,6 @@ impl DeepCheck {
     }
 }
 
-/// Whether the first batch of a request's records says that it is part of a transaction; its checks come later.
-///
-/// # Errors
-/// Not even a reader that goes from batch to batch could take a step: Kafka then refuses the whole request.
-pub fn begins_transactional(records: &[u8]) -> Result<bool, BatchError> {
-    match whole_batch_len_bytes(records) {
-        Ok(Some(len_bytes)) => {
-            Ok(parse_header(&records[..len_bytes]).is_ok_and(|header| header.attributes.is_transactional()))
-        }
-        Ok(None) | Err(BatchError::Invalid(_)) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-/// The codec of the first batch of a request's records; its checks come later.
-pub fn first_codec(records: &[u8]) -> Option<Compression> {
-    let len_bytes = whole_batch_len_bytes(records).ok().flatten()?;
-    parse_header(&records[..len_bytes]).ok()?.attributes.compression()
-}
-
-/// As Kafka's reader of a buffer: `None` where no whole batch begins here (cut, or too short to tell).
-fn whole_batch_len_bytes(bytes: &[u8]) -> Result<Option<usize>, BatchError> {
-    if bytes.len() < LEN_PREFIX_BYTES {
-        return Ok(None);
-    }
-    let length = crate::record::batch::i32_at(bytes, crate::record::batch::BATCH_LENGTH_AT).unwrap_or(-1);
-    // The least length of any format; this format's own is checked after the magic.
-    let Some(length) = usize::try_from(length).ok().filter(|length| *length >= OLD_RECORD_OVERHEAD_BYTES) else {
-        return Err(Corruption::Length.into());
-    };
-    let Some(magic) = bytes.get(crate::record::batch::MAGIC_AT) else {
-        return Ok(None);
-    };
-    if *magic > crate::record::batch::MAGIC_V2 {
-        return Err(Corruption::Magic.into());
-    }
-    let len_bytes = length.saturating_add(LEN_PREFIX_BYTES);
-    if len_bytes > bytes.len() {
-        return Ok(None);
-    }
-    if *magic < crate::record::batch::MAGIC_V2 {
-        return Err(Invalidity::OldMagic.into());
-    }
-    batch_len_bytes(bytes).map(|len| Some(len as usize))
-}
-
-/// Kafka's `LegacyRecord.RECORD_OVERHEAD_V0`.
-const OLD_RECORD_OVERHEAD_BYTES: usize = 14;
 /// The CRC goes about this much faster than the walk.
 const CRC_BYTES_A_BUDGET_BYTE: usize = 4;
 
@@ -333,8 +282,8 @@ const CRC_BYTES_A_BUDGET_BYTE: usize = 4;
 mod tests {
     use super::*;
     use crate::record::batch::{
-        ATTRIBUTES_AT, BASE_OFFSET_AT, BATCH_LENGTH_AT, CRC_AT, LAST_OFFSET_DELTA_AT, MAGIC_AT, MAX_TIMESTAMP_AT,
-        PRODUCER_ID_AT, RECORD_COUNT_AT, stamp_crc,
+        ATTRIBUTES_AT, BASE_OFFSET_AT, BATCH_LENGTH_AT, CRC_AT, LAST_OFFSET_DELTA_AT, LEN_PREFIX_BYTES, MAGIC_AT,
+        MAX_TIMESTAMP_AT, PRODUCER_ID_AT, RECORD_COUNT_AT, stamp_crc,
     };
     use crate::record::builder::BatchBuilder;
 
@@ -517,17 +466,26 @@ mod tests {
         let compact = AppendLimits { compact: true, ..limits() };
         assert!(matches!(check_for_append(&bytes, &compact), Err(BatchError::Keyless { record_index: 0, .. })));
 
-        let hour_ms = limits().timestamp_after_max_ms;
-        for (timestamp_ms, late) in [(NOW_MS + hour_ms, false), (NOW_MS + hour_ms + 1, true)] {
+        let limits = || AppendLimits { timestamp_before_max_ms: 7_200_000, ..limits() };
+        let (before_ms, after_ms) = (limits().timestamp_before_max_ms, limits().timestamp_after_max_ms);
+        for (timestamp_ms, refused) in [
+            (NOW_MS + after_ms, false),
+            (NOW_MS + after_ms + 1, true),
+            (NOW_MS - before_ms, false),
+            (NOW_MS - before_ms - 1, true),
+            // No time at all is no early one.
+            (-1, false),
+            (-2, true),
+        ] {
             let mut builder = BatchBuilder::new();
             builder.add(NOW_MS, None, None);
             builder.add(timestamp_ms, None, None);
             let bytes = builder.build().expect("uncompressed");
             match check_for_append(&bytes, &limits()) {
-                Err(BatchError::Timestamp { record_index: 1, timestamp_ms: found_ms, .. }) if late => {
+                Err(BatchError::Timestamp { record_index: 1, timestamp_ms: found_ms, .. }) if refused => {
                     assert_eq!(found_ms, timestamp_ms);
                 }
-                other => assert_eq!((other.is_ok(), late), (true, false), "{other:?}"),
+                other => assert_eq!((other.is_ok(), refused), (true, false), "{timestamp_ms}: {other:?}"),
             }
             let by_broker = AppendLimits { log_append_time: true, ..limits() };
             assert!(check_for_append(&bytes, &by_broker).is_ok());

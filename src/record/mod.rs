@@ -20,4 +20,5 @@ pub mod record_search;
 mod record_stream;
 pub mod record_tally;
 pub mod record_walk;
+pub mod sole_batch;
 pub mod unpack;

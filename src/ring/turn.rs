@@ -48,6 +48,11 @@ impl TurnStats {
         }
         u64::MAX
     }
+
+    /// An upper bound, in microseconds, of the length of the longest turn.
+    pub fn longest_us(&self) -> u64 {
+        self.turns_by_log2_us.iter().rposition(|count| *count > 0).map_or(0, |bucket| 1 << bucket)
+    }
 }
 
 /// Runs the turns of one core.

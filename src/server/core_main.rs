@@ -97,7 +97,15 @@ pub async fn run(
         shard.wait_all_drained(deadline).await;
     }
     let closed = hosting::close_all(&shard).await;
-    info!(core = shard.core_index(), "core stopped");
+    let turns = io.turn_stats();
+    info!(
+        core = shard.core_index(),
+        turns = turns.turns,
+        turn_us_p99 = turns.turn_us_at(0.99),
+        turn_us_longest = turns.longest_us(),
+        turns_over_10_ms = turns.stalls,
+        "core stopped"
+    );
     Ok(closed)
 }
 

@@ -81,3 +81,64 @@ impl OpeningProgress {
 }
 
 const TOLD_EVERY_MS: u64 = 5_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::sim::options::SimOptions;
+    use crate::ring::sim::world::Sim;
+    use std::io::Write;
+    use std::sync::mpsc;
+
+    /// A log whose lines go to a test.
+    struct Told(mpsc::Sender<String>);
+
+    impl Write for Told {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let _ = self.0.send(String::from_utf8_lossy(bytes).into_owned());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_long_opening_tells_how_far_it_has_come_and_what_it_found() {
+        let (sender, lines) = mpsc::channel();
+        let writer = move || Told(sender.clone());
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(writer).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let sim = Sim::new(SimOptions::calm(1));
+            let io = sim.machine().core(0);
+            let io_of_job = io.clone();
+            let opening = async move {
+                let progress = OpeningProgress::begin(&io_of_job, 4);
+                for (partition, cut_bytes, unknown_files) in [(0, 0, vec![]), (1, 7, vec![]), (2, 0, vec!["notes.txt"])]
+                {
+                    io_of_job.sleep_ms(4_000).await;
+                    let unknown_files = unknown_files.into_iter().map(str::to_owned).collect();
+                    let report =
+                        RecoveryReport { scanned_bytes: 100, cut_bytes, unknown_files, ..RecoveryReport::default() };
+                    progress.opened("t", partition, Some(&report));
+                }
+                progress.opened("t", 3, None);
+                assert_eq!(progress.end(), 300);
+                io_of_job.sleep_ms(20_000).await;
+            };
+            assert!(sim.run(&io, 60_000_000_000, opening).is_ok());
+        });
+        let lines: Vec<String> = lines.into_iter().collect();
+        let expected = [
+            &["being opened", "done=1 left=3 scanned_bytes=100 cut_bytes=0 elapsed_ms=5000"][..],
+            &["cut off or removed", "partition=1", "cut_bytes=7"],
+            &["being opened", "done=2 left=2 scanned_bytes=200 cut_bytes=7 elapsed_ms=10000"],
+            &["left alone", "partition=2", "notes.txt"],
+        ];
+        assert_eq!(lines.len(), expected.len(), "{lines:#?}");
+        for (line, words) in lines.iter().zip(expected) {
+            assert!(words.iter().all(|word| line.contains(word)), "{line:?} has not all of {words:?}");
+        }
+    }
+}

@@ -9,7 +9,7 @@ use tracing::{debug, warn};
 
 use crate::log::error::AppendError;
 use crate::record::control::EndMarker;
-use crate::record::offset::PartitionId;
+use crate::record::offset::{PartitionId, ProducerId};
 use crate::shard::core::Shard;
 use crate::shard::error::AppendFailure;
 use crate::shard::hosting;
@@ -27,6 +27,9 @@ pub(in crate::shard) async fn drive(shard: Rc<Shard>, id: PartitionId) {
         match asked {
             Ok(TransactionReply::Markers(job)) => {
                 shard.io().spawn(finish(shard.clone(), id, job));
+            }
+            Ok(TransactionReply::Late { transactional_id }) => {
+                shard.io().spawn(abort_late(shard.clone(), id, transactional_id));
             }
             Ok(reply) => debug!(?reply, "a coordinator answered what was not asked"),
             Err(CoordinatorFailure::Loading | CoordinatorFailure::NotAvailable) if !shard.is_closing() => {
@@ -74,6 +77,19 @@ async fn finish(shard: Rc<Shard>, id: PartitionId, job: MarkerJob) {
     if let Err(error) = shard.ask_here::<TransactionCoordinator>(id.partition, written).await {
         // It is read again, and hands the transaction out once more.
         debug!(%error, "a coordinator did not hear that a transaction has ended");
+    }
+}
+
+/// Aborts a transaction that is open for too long, with the producer id that its end takes. Where that cannot be had, the
+/// coordinator says so again at its next check.
+async fn abort_late(shard: Rc<Shard>, id: PartitionId, transactional_id: String) {
+    let fresh = match shard.next_producer_id().await {
+        Ok(fresh) => ProducerId(fresh),
+        Err(error) => return warn!(transactional_id, %error, "no producer id to abort a late transaction with"),
+    };
+    let abort = TransactionRequest::AbortLate { transactional_id, fresh };
+    if let Err(error) = shard.ask_here::<TransactionCoordinator>(id.partition, abort).await {
+        debug!(%error, "a coordinator did not hear that a late transaction may be aborted");
     }
 }
 

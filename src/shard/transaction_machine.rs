@@ -36,7 +36,6 @@ impl Machine for TransactionCoordinator {
             abort_check_interval_ms: config.transaction_abort_check_interval_ms(),
             id_expiration_ms: config.transactional_id_expiration_ms(),
             expiry_check_interval_ms: config.transactional_id_check_interval_ms(),
-            server_version: TRANSACTION_VERSION,
         })
     }
 

@@ -20,6 +20,8 @@ pub struct TransactionCoordinator {
     pub(in crate::txn) transactions: BTreeMap<Rc<str>, Transaction>,
     /// Decided, and their markers are nobody's yet.
     undelivered: VecDeque<Rc<str>>,
+    /// Open for too long, with epochs used up: aborted when there is a producer id to follow.
+    late: VecDeque<Rc<str>>,
     /// Who waits for such.
     takers: VecDeque<Ticket>,
     /// By the monotonic clock; none before it is loaded.
@@ -28,7 +30,7 @@ pub struct TransactionCoordinator {
 }
 
 /// The server's settings of transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionConfig {
     /// `transaction.max.timeout.ms`.
     pub max_timeout_ms: i32,
@@ -38,8 +40,6 @@ pub struct TransactionConfig {
     pub id_expiration_ms: i64,
     /// `transaction.remove.expired.transaction.cleanup.interval.ms`.
     pub expiry_check_interval_ms: u64,
-    /// The transaction version in force, for what the server ends by itself.
-    pub server_version: i16,
 }
 
 impl TransactionCoordinator {
@@ -49,6 +49,7 @@ impl TransactionCoordinator {
             config,
             transactions: BTreeMap::new(),
             undelivered: VecDeque::new(),
+            late: VecDeque::new(),
             takers: VecDeque::new(),
             next_abort_check_ms: None,
             next_expiry_check_ms: None,
@@ -100,6 +101,11 @@ impl TransactionCoordinator {
                 self.takers.push_back(ticket);
                 return self.deliver(effects);
             }
+            TransactionRequest::AbortLate { transactional_id, fresh } => {
+                let is_late = self.transactions.get(&*transactional_id).is_some_and(|known| known.is_late(now.wall_ms));
+                let aborted = if is_late { self.fence(&transactional_id, Some(fresh), now, effects) } else { Ok(true) };
+                aborted.map(|_| TransactionReply::Done)
+            }
             TransactionRequest::MarkersWritten { transactional_id, producer_id, producer_epoch } => {
                 self.markers_written(&transactional_id, producer_id, producer_epoch, now, effects)
             }
@@ -130,14 +136,14 @@ impl TransactionCoordinator {
     }
 
     fn abort_timed_out(&mut self, now: Moment, effects: &mut Effects<TransactionReply>) {
-        let is_late = |transaction: &Transaction| {
-            transaction.state == TransactionState::Ongoing
-                && transaction.started_ms.saturating_add(i64::from(transaction.timeout_ms)) < now.wall_ms
-        };
-        let late = self.transactions.iter().filter(|(_, transaction)| is_late(transaction));
-        for transactional_id in late.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
-            // Where a record cannot be made, the next check tries again.
-            let _ = self.fence(&transactional_id, now, effects);
+        let late = self.transactions.iter().filter(|(_, transaction)| transaction.is_late(now.wall_ms));
+        let late: Vec<Rc<str>> = late.map(|(id, _)| id.clone()).collect();
+        self.late.clear();
+        for transactional_id in late {
+            // Where a record cannot be made, or no producer id be had, the next check tries again.
+            if let Ok(false) = self.fence(&transactional_id, None, now, effects) {
+                self.late.push_back(transactional_id);
+            }
         }
     }
 
@@ -165,6 +171,9 @@ impl TransactionCoordinator {
         effects: &mut Effects<TransactionReply>,
     ) -> Result<TransactionReply, ErrorCode> {
         let id = &request.transactional_id;
+        if !request.verify_only && self.transactions.get(&**id).is_some_and(|known| known.state.is_prepared()) {
+            return Err(ErrorCode::ConcurrentTransactions);
+        }
         let transaction = self.of_producer(id, request.producer_id)?;
         if transaction.producer_epoch != request.producer_epoch {
             return Err(ErrorCode::ProducerFenced);
@@ -258,36 +267,37 @@ impl TransactionCoordinator {
         Ok(())
     }
 
-    /// Fences the producer of an id, and aborts what it has open.
+    /// Fences the producer of an id, and aborts what it has open. False where that takes a producer id that nobody has.
     pub(in crate::txn) fn fence(
         &mut self,
         transactional_id: &str,
+        fresh: Option<ProducerId>,
         now: Moment,
         effects: &mut Effects<TransactionReply>,
-    ) -> Result<(), ErrorCode> {
-        let version = self.config.server_version;
-        self.change(transactional_id, effects, |transaction| transaction.fence(version, now.wall_ms))
+    ) -> Result<bool, ErrorCode> {
+        let known = self.transactions.get(transactional_id);
+        let Some(next) = known.map_or(Some(ProducerId::NONE), |known| known.next_id(fresh)) else { return Ok(false) };
+        self.change(transactional_id, effects, |transaction| transaction.fence(next, now.wall_ms))?;
+        Ok(true)
     }
 
     /// Gives what is decided to who waits for it; held back by the host until the decision is safe.
     fn deliver(&mut self, effects: &mut Effects<TransactionReply>) {
-        while let (Some(ticket), Some(id)) = (self.takers.front().copied(), self.undelivered.front().cloned()) {
-            self.undelivered.pop_front();
-            let Some(transaction) = self.transactions.get(&id).filter(|transaction| transaction.state.is_prepared())
-            else {
-                continue;
-            };
+        while let Some(ticket) = self.takers.front().copied() {
+            let Some(job) = self.next_job() else { return };
             self.takers.pop_front();
-            let job = MarkerJob {
-                transactional_id: id.to_string(),
-                producer_id: transaction.producer_id,
-                producer_epoch: transaction.producer_epoch,
-                is_commit: transaction.state == TransactionState::PrepareCommit,
-                client_version: transaction.client_version,
-                partitions: transaction.partitions.clone(),
-            };
-            effects.reply(ticket, TransactionReply::Markers(job));
+            effects.reply(ticket, job);
         }
+    }
+
+    fn next_job(&mut self) -> Option<TransactionReply> {
+        while let Some(id) = self.undelivered.pop_front() {
+            let known = self.transactions.get(&id).filter(|transaction| transaction.state.is_prepared());
+            if let Some(transaction) = known {
+                return Some(TransactionReply::Markers(MarkerJob::of(&id, transaction)));
+            }
+        }
+        self.late.pop_front().map(|id| TransactionReply::Late { transactional_id: id.to_string() })
     }
 }
 

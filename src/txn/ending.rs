@@ -38,12 +38,8 @@ impl TransactionCoordinator {
                 Ok(TransactionReply::Producer { producer_id, producer_epoch })
             }
             Verdict::Prepare => {
-                let needs_id = bumps && transaction.is_epoch_exhausted();
-                let next = match request.fresh {
-                    Some(fresh) if needs_id => fresh,
-                    None if needs_id => return Ok(TransactionReply::NeedsProducerId),
-                    _ => ProducerId::NONE,
-                };
+                let next = if bumps { transaction.next_id(request.fresh) } else { Some(ProducerId::NONE) };
+                let Some(next) = next else { return Ok(TransactionReply::NeedsProducerId) };
                 let version = request.client_version;
                 self.change(id, effects, |transaction| {
                     transaction.prepare(request.is_commit, version, next, now.wall_ms);
@@ -66,53 +62,41 @@ fn judge(transaction: &Transaction, request: &End) -> Result<Verdict, ErrorCode>
     match (transaction.state, request.is_commit) {
         (TransactionState::Ongoing, _) => Ok(Verdict::Prepare),
         (TransactionState::CompleteCommit, true) | (TransactionState::CompleteAbort, false) => Ok(Verdict::Repeated),
-        (TransactionState::PrepareCommit, true) | (TransactionState::PrepareAbort, false) => {
-            Err(ErrorCode::ConcurrentTransactions)
-        }
+        (TransactionState::PrepareCommit | TransactionState::PrepareAbort, _) => Err(ErrorCode::ConcurrentTransactions),
         _ => Err(ErrorCode::InvalidTxnState),
     }
 }
 
-/// Of a client whose epoch rises when a transaction ends (KIP-890): who comes with the epoch before asks once more. It may
-/// abort what it has never begun, for it does not say when it begins.
+/// Of a client whose epoch rises when a transaction ends (KIP-890): who comes with the epoch before asks once more, whoever
+/// raised it. It may abort what it has never begun, for it does not say when it begins. While markers are written, whoever comes
+/// comes again, as in Kafka: also a producer that has gone on already, and ends its next transaction. (franz-go aborts at once
+/// what it produced nothing in; to be fenced is the end of a client.)
 fn judge_bumping(transaction: &Transaction, request: &End) -> Result<Verdict, ErrorCode> {
+    if transaction.state.is_prepared() {
+        return Err(ErrorCode::ConcurrentTransactions);
+    }
     let epoch = request.producer_epoch;
-    // Fencing raises it by two, but for the last one: there the id that follows says whether its own end raised it.
-    let has_raised = transaction.producer_epoch < EPOCH_MAX || transaction.next_producer_id.is_some();
-    let has_bumped =
-        transaction.bumps_epochs() && has_raised && epoch != EPOCH_MAX && transaction.producer_epoch == epoch + 1;
-    let has_new_id = transaction.bumps_epochs()
-        && transaction.previous_producer_id == request.producer_id
+    let has_bumped = epoch.checked_add(1) == Some(transaction.producer_epoch);
+    let has_new_id = transaction.previous_producer_id == request.producer_id
         && epoch == EPOCH_MAX - 1
         && transaction.producer_epoch == 0;
     if transaction.producer_id != request.producer_id && !has_new_id {
         return Err(ErrorCode::InvalidProducerIdMapping);
     }
-    let is_current = transaction.producer_epoch == epoch;
-    // The producer has gone on already, and ends its next transaction while the markers of this one are written: it comes
-    // again. (franz-go aborts at once what it produced nothing in; to be fenced is the end of a client.)
-    if is_current && transaction.state.is_prepared() && transaction.bumps_epochs() {
-        return Err(ErrorCode::ConcurrentTransactions);
-    }
-    let is_retry = has_bumped || has_new_id;
-    let is_valid = match transaction.state {
-        TransactionState::PrepareCommit | TransactionState::PrepareAbort => has_bumped,
-        TransactionState::CompleteCommit | TransactionState::CompleteAbort => is_retry || is_current,
-        _ => is_current,
-    };
-    if !is_valid {
+    let has_ended = matches!(transaction.state, TransactionState::CompleteCommit | TransactionState::CompleteAbort);
+    let is_retry = has_ended && (has_bumped || has_new_id);
+    if !is_retry && transaction.producer_epoch != epoch {
         return Err(ErrorCode::ProducerFenced);
     }
     match (transaction.state, request.is_commit) {
-        (TransactionState::Ongoing, _) | (TransactionState::Empty, false) => Ok(Verdict::Prepare),
         (TransactionState::CompleteCommit, true) | (TransactionState::CompleteAbort, false) if is_retry => {
             Ok(Verdict::Repeated)
         }
-        (TransactionState::CompleteCommit | TransactionState::CompleteAbort, false) if !is_retry => {
+        (TransactionState::Ongoing, _) => Ok(Verdict::Prepare),
+        (TransactionState::Empty | TransactionState::CompleteCommit | TransactionState::CompleteAbort, false)
+            if !is_retry =>
+        {
             Ok(Verdict::Prepare)
-        }
-        (TransactionState::PrepareCommit, true) | (TransactionState::PrepareAbort, false) => {
-            Err(ErrorCode::ConcurrentTransactions)
         }
         _ => Err(ErrorCode::InvalidTxnState),
     }

@@ -13,5 +13,7 @@ pub mod records;
 mod rehearsal;
 pub mod reply;
 pub mod request;
+#[cfg(any(test, feature = "sim"))]
+pub mod stage;
 pub mod state;
 pub mod transaction;

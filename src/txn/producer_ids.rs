@@ -26,18 +26,22 @@ impl TransactionCoordinator {
         let Some(transaction) = self.transactions.get(id) else {
             let Some(fresh) = request.fresh else { return Ok(TransactionReply::NeedsProducerId) };
             let mut transaction = Transaction::new(fresh, request.timeout_ms, now.wall_ms);
-            transaction.producer_epoch = 0;
+            transaction.begin((fresh, 0), NO_EPOCH, request.timeout_ms, now.wall_ms);
             self.insert(id, transaction, effects)?;
             return Ok(TransactionReply::Producer { producer_id: fresh, producer_epoch: 0 });
         };
+        if transaction.state.is_prepared() {
+            return Err(ErrorCode::ConcurrentTransactions);
+        }
         if request.expected.is_some_and(|expected| !is_known_producer(transaction, expected)) {
             return Err(ErrorCode::ProducerFenced);
         }
         match transaction.state {
-            TransactionState::PrepareCommit | TransactionState::PrepareAbort => Err(ErrorCode::ConcurrentTransactions),
             TransactionState::Ongoing => {
+                if !self.fence(id, request.fresh, now, effects)? {
+                    return Ok(TransactionReply::NeedsProducerId);
+                }
                 // The client comes again when that is aborted, and gets an epoch of its own.
-                self.fence(id, now, effects)?;
                 Err(ErrorCode::ConcurrentTransactions)
             }
             TransactionState::Empty | TransactionState::CompleteCommit | TransactionState::CompleteAbort => {
@@ -49,7 +53,7 @@ impl TransactionCoordinator {
                 let (producer_id, producer_epoch) = producer;
                 Ok(TransactionReply::Producer { producer_id, producer_epoch })
             }
-            TransactionState::Dead | TransactionState::PrepareEpochFence => Err(ErrorCode::UnknownServerError),
+            _ => Err(ErrorCode::UnknownServerError),
         }
     }
 }

@@ -108,6 +108,9 @@ const VALUE_VERSION: i16 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::coordination::ReplayedRecord;
+    use crate::record::record_reader::{check_crc, read_records};
+    use crate::txn::coordinator::{TransactionConfig, TransactionCoordinator};
 
     #[test]
     fn records_come_back() {
@@ -122,6 +125,40 @@ mod tests {
         }
         let gone = tombstone("an id").expect("short");
         assert_eq!(decode(&gone.key, None), Ok(("an id".to_owned(), None)));
+    }
+
+    /// Segments of `__transaction_state` that a real Kafka 4.4.0 wrote: transactions of both versions, committed, aborted, fenced,
+    /// aborted with nothing in them, and one that is open (`tests/directories/generate`).
+    #[test]
+    fn kafkas_records_are_understood_and_would_be_written_the_same() {
+        let mut segment: &[u8] = include_bytes!("../../tests/golden/groups/transactions.log");
+        let (mut coordinator, mut count) = (TransactionCoordinator::new(TransactionConfig::default()), 0);
+        while !segment.is_empty() {
+            let header = check_crc(segment).expect("Kafka's CRC");
+            let (batch, rest) = segment.split_at(header.len_bytes as usize);
+            segment = rest;
+            read_records(batch, usize::MAX, |record| {
+                let (key, value) = (record.key.expect("coordinators' records have keys"), record.value);
+                let (id, read) = decode(key, value).expect("Kafka's record");
+                let again = transaction(&id, &read.expect("none was forgotten")).expect("it was read");
+                assert_eq!((&again.key[..], again.value.as_deref()), (key, value), "record {count} of {id}");
+                let replayed = ReplayedRecord { offset: header.base_offset, writer: None, key, value };
+                coordinator.replay(&replayed).expect("it was read");
+                count += 1;
+            })
+            .expect("whole batches");
+        }
+        assert_eq!(count, 21);
+        for (id, state, epoch, partitions) in [
+            ("version-1", TransactionState::CompleteAbort, 0, 0),
+            ("version-2", TransactionState::CompleteAbort, 2, 0),
+            ("fenced", TransactionState::Empty, 2, 0),
+            ("open", TransactionState::Ongoing, 0, 2),
+        ] {
+            let known = coordinator.get(id).expect("it was replayed");
+            let partition_count: usize = known.partitions.values().map(std::collections::BTreeSet::len).sum();
+            assert_eq!((known.state, known.producer_epoch, partition_count), (state, epoch, partitions), "{id}");
+        }
     }
 
     #[test]

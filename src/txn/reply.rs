@@ -27,6 +27,12 @@ pub enum TransactionReply {
     Listed(Vec<Listed>),
     /// Markers to be written.
     Markers(MarkerJob),
+    /// A transaction is open for too long, and its end needs a producer id that nobody has: see
+    /// [`TransactionRequest::AbortLate`](crate::txn::request::TransactionRequest::AbortLate).
+    Late {
+        /// The id.
+        transactional_id: String,
+    },
     /// Done.
     Done,
 }
@@ -57,4 +63,18 @@ pub struct MarkerJob {
     pub client_version: i16,
     /// Where they go.
     pub partitions: Partitions,
+}
+
+impl MarkerJob {
+    /// The job of a transaction that is decided.
+    pub(in crate::txn) fn of(transactional_id: &str, transaction: &Transaction) -> Self {
+        Self {
+            transactional_id: transactional_id.to_owned(),
+            producer_id: transaction.producer_id,
+            producer_epoch: transaction.producer_epoch,
+            is_commit: transaction.state == TransactionState::PrepareCommit,
+            client_version: transaction.client_version,
+            partitions: transaction.partitions.clone(),
+        }
+    }
 }

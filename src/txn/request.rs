@@ -20,8 +20,15 @@ pub enum TransactionRequest {
     },
     /// ListTransactions.
     List(Filter),
-    /// Waits for a transaction that is decided and whose markers nobody writes.
+    /// Waits for a transaction that is decided and whose markers nobody writes, or that is late.
     TakeMarkers,
+    /// Aborts what is open for too long, where that takes a producer id that nobody has.
+    AbortLate {
+        /// The id.
+        transactional_id: String,
+        /// The producer id that follows.
+        fresh: ProducerId,
+    },
     /// The markers of a transaction are durable.
     MarkersWritten {
         /// The id.

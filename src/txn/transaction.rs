@@ -13,7 +13,7 @@ pub type Partitions = BTreeMap<String, BTreeSet<i32>>;
 pub struct Transaction {
     /// Its producer's id.
     pub producer_id: ProducerId,
-    /// The one before, for retries across a change.
+    /// The one before the last change of anything here, for retries across a change.
     pub previous_producer_id: ProducerId,
     /// The one that follows when the transaction ends, where the epochs of this one are used up.
     pub next_producer_id: ProducerId,
@@ -58,9 +58,20 @@ impl Transaction {
         self.producer_epoch >= EPOCH_MAX - 1
     }
 
+    /// The producer id that follows an end that raises the epoch, or none; `None`: it takes one that nobody has.
+    pub(in crate::txn) fn next_id(&self, fresh: Option<ProducerId>) -> Option<ProducerId> {
+        if self.is_epoch_exhausted() { fresh } else { Some(ProducerId::NONE) }
+    }
+
     /// Its markers carry epochs of their own.
     pub fn bumps_epochs(&self) -> bool {
         self.client_version >= BUMPS_EPOCHS_MIN
+    }
+
+    /// It is open for too long.
+    pub(in crate::txn) fn is_late(&self, now_ms: i64) -> bool {
+        let end_ms = self.started_ms.saturating_add(i64::from(self.timeout_ms));
+        self.state == TransactionState::Ongoing && end_ms < now_ms
     }
 
     /// A producer begins, or begins anew: it has no transaction.
@@ -73,7 +84,6 @@ impl Transaction {
         self.partitions.clear();
         self.started_ms = NO_TIME;
         self.updated_ms = now_ms;
-        self.client_version = 0;
     }
 
     /// It has records in these partitions too.
@@ -84,6 +94,7 @@ impl Transaction {
         for (topic, indexes) in partitions {
             self.partitions.entry(topic).or_default().extend(indexes);
         }
+        self.previous_producer_id = self.producer_id;
         self.state = TransactionState::Ongoing;
         self.client_version = client_version;
         self.updated_ms = now_ms;
@@ -94,6 +105,7 @@ impl Transaction {
         if self.started_ms == NO_TIME || self.partitions.is_empty() {
             self.started_ms = now_ms;
         }
+        self.previous_producer_id = self.producer_id;
         self.client_version = client_version;
         if self.bumps_epochs() {
             self.last_producer_epoch = self.producer_epoch;
@@ -104,13 +116,10 @@ impl Transaction {
         self.updated_ms = now_ms;
     }
 
-    /// Its producer may not go on: the epoch rises, and what is open is aborted. Twice where ends raise it too: a retry by
-    /// the fenced producer must not look like one of its own.
-    pub(in crate::txn) fn fence(&mut self, server_version: i16, now_ms: i64) {
-        self.producer_epoch = self.producer_epoch.saturating_add(1);
-        self.last_producer_epoch = NO_EPOCH;
-        self.prepare(false, server_version, ProducerId::NONE, now_ms);
-        self.last_producer_epoch = NO_EPOCH;
+    /// Its producer may not go on with its epoch: what is open is aborted, as an end by version 2 does it. A fenced producer
+    /// that aborts by version 2 is taken for one that asks once more, then, and told of the next epoch; its commit is refused.
+    pub(in crate::txn) fn fence(&mut self, next: ProducerId, now_ms: i64) {
+        self.prepare(false, BUMPS_EPOCHS_MIN, next, now_ms);
     }
 
     /// All markers are durable.
@@ -120,9 +129,9 @@ impl Transaction {
             _ => TransactionState::CompleteAbort,
         };
         self.partitions.clear();
+        self.previous_producer_id = self.producer_id;
         if self.bumps_epochs() && self.next_producer_id.is_some() {
             // The last epoch stays the one that its producer had: nobody was told of the one in the markers.
-            self.previous_producer_id = self.producer_id;
             (self.producer_id, self.producer_epoch) = (self.next_producer_id, 0);
             self.next_producer_id = ProducerId::NONE;
         }

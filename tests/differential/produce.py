@@ -15,7 +15,6 @@ def produce(world):
     """One to three partitions with batches of all sorts."""
     version = world.version("Produce", at_least=3)
     rng, rows, labels = world.random, {}, []
-    world.produce_version = version
     for topic, partition in rng.sample(sorted(world.logs), min(len(world.logs), rng.choice([1, 1, 1, 2, 3]))):
         label, data, sent = rng.choice(MAKERS)(world, topic, partition)
         labels.append(f"{label}@{world.kind(topic)}")
@@ -160,9 +159,6 @@ def faulty(world, topic, partition):
         "sequence without producer": dict(producer_id=-1, producer_epoch=0, sequence=3), "producer epoch -1": dict(producer_id=9, producer_epoch=-1, sequence=0),
         "producer -2": dict(producer_id=-2, producer_epoch=0, sequence=0),
     }
-    if world.produce_version < 7:
-        # Kafka trips over an unknown codec when it looks for zstd, and refuses the whole request with UNKNOWN_SERVER_ERROR.
-        del faults["codec 5"], faults["codec 7"]
     name = rng.choice(sorted(faults))
     data, _ = world.batch(topic, **faults[name])
     count = struct.unpack_from(">i", data, 57)[0]

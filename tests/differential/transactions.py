@@ -1,8 +1,4 @@
-"""Transactions of both versions, and what read_committed sees of them: a walk of its own, with a topic of its own.
-
-Nobody is fenced in the middle of a transaction: Kafka raises the epoch by one then, so that the end of the fenced producer looks
-like one that is asked for once more; alluvium raises it by two, and refuses.
-"""
+"""Transactions of both versions, their fencing, and what read_committed sees of them: a walk of its own, with a topic of its own."""
 import random
 import time
 
@@ -11,7 +7,7 @@ from pair import Of, PerSide
 from steps import Step
 
 TRANSACTIONAL = 16
-OK = 0
+OK, CONCURRENT_TRANSACTIONS = 0, 51
 
 
 class Transactions:
@@ -33,7 +29,8 @@ class Transactions:
         id_ = rng.choice(self.ids)
         if id_ not in self.producers:
             return self.init(id_)
-        makers = [self.init] * (id_ not in self.open) + [self.add] * 3 + [self.produce] * 6 + [self.end] * 4 + [self.fetch] * 5 + [self.list_offsets] * 4
+        # Who initialises while something is open fences the producer that has it, which does not know, and goes on for a while.
+        makers = [self.init] + [self.add] * 3 + [self.produce] * 6 + [self.end] * 4 + [self.fetch] * 5 + [self.list_offsets] * 4
         return rng.choice(makers)(id_)
 
     def version(self, api, low, high):
@@ -57,8 +54,11 @@ class Transactions:
                 for side, answer in zip(self.pair.sides, answers):
                     side.own["producer"][id_] = answer["ProducerId"]
                 self.began(id_, answers[0]["ProducerEpoch"])
+            if any(answer["ErrorCode"] in (OK, CONCURRENT_TRANSACTIONS) for answer in answers):
+                self.open.discard(id_)
             self.settle(id_)
-        return Step(f"init of {id_[-2:]}", "InitProducerId", self.version("InitProducerId", low, 5), body, learn=learn)
+        fences = " of what is open" if id_ in self.open else ""
+        return Step(f"init of {id_[-2:]}{fences}", "InitProducerId", self.version("InitProducerId", low, 5), body, learn=learn)
 
     def began(self, id_, epoch):
         known = self.producers.setdefault(id_, [])

@@ -87,11 +87,14 @@ class Transactional:
             time.sleep(0.05)
         raise SystemExit(f"{api}: {reply}")
 
-    def send(self, number, count=3):
+    def add(self, partition):
         ids = {"V3AndBelowTransactionalId": self.name, "V3AndBelowProducerId": self.producer["producer_id"],
-               "V3AndBelowProducerEpoch": self.producer["producer_epoch"], "V3AndBelowTopics": [{"Name": self.topic, "Partitions": [0]}]}
+               "V3AndBelowProducerEpoch": self.producer["producer_epoch"], "V3AndBelowTopics": [{"Name": self.topic, "Partitions": [partition]}]}
         self.again("AddPartitionsToTxn", 3, ids,
                    lambda reply: reply["ResultsByTopicV3AndBelow"][0]["ResultsByPartition"][0]["PartitionErrorCode"])
+
+    def send(self, number, count=3):
+        self.add(0)
         first_ms = now_ms() - 600_000 + number * 2500
         data = batch([b""] * count, records=records(number * 10, count), attributes=16, timestamp_ms=first_ms,
                      max_timestamp_ms=first_ms + (count - 1) * 3, sequence=self.sequence, **self.producer)
@@ -141,6 +144,64 @@ def transactions(connection, topic="log-transactions"):
     second.end(True)
 
 
+# Status and epoch of each record that `state_of_transactions` leaves, by transactional id.
+EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT = "Empty", "Ongoing", "PrepareCommit", "PrepareAbort"
+COMPLETE_COMMIT, COMPLETE_ABORT = "CompleteCommit", "CompleteAbort"
+STATES_OF_TRANSACTIONS = {
+    "version-1": [(EMPTY, 0), (ONGOING, 0), (PREPARE_COMMIT, 0), (COMPLETE_COMMIT, 0), (ONGOING, 0), (PREPARE_ABORT, 0), (COMPLETE_ABORT, 0)],
+    "version-2": [(EMPTY, 0), (ONGOING, 0), (PREPARE_COMMIT, 1), (COMPLETE_COMMIT, 1), (PREPARE_ABORT, 2), (COMPLETE_ABORT, 2)],
+    "fenced": [(EMPTY, 0), (ONGOING, 0), (PREPARE_ABORT, 1), (COMPLETE_ABORT, 1), (EMPTY, 2)],
+    "open": [(EMPTY, 0), (ONGOING, 0), (ONGOING, 0)],
+}
+
+
+def state_of_transactions(connection, topic):
+    """Transactions of both versions: committed, aborted, fenced, aborted with nothing in it, and one that stays open."""
+    def end(one, committed, version):
+        body = {"TransactionalId": one.name, "ProducerId": one.producer["producer_id"], "ProducerEpoch": one.producer["producer_epoch"], "Committed": committed}
+        reply = one.again("EndTxn", version, body)
+        if version >= 5:
+            one.producer.update(producer_id=reply["ProducerId"], producer_epoch=reply["ProducerEpoch"])
+        # The marker follows the answer.
+        one.again("DescribeTransactions", 0, {"TransactionalIds": [one.name]},
+                  lambda reply: 51 if reply["TransactionStates"][0]["TransactionState"].startswith("Prepare") else 0)
+
+    first, second, fenced, open_ = (Transactional(connection, name, topic) for name in STATES_OF_TRANSACTIONS)
+    for committed in (True, False):
+        first.add(0)
+        end(first, committed, 3)
+    second.add(0)
+    end(second, True, 5)
+    end(second, False, 5)
+    fenced.add(1)
+    Transactional(connection, "fenced", topic)
+    open_.add(0)
+    open_.add(1)
+
+
+def keep_state_of_transactions(kafka):
+    """The segments of `__transaction_state`, one behind the other."""
+    logs = [name for name in sorted(glob.glob(os.path.join(kafka.logs, "__transaction_state-*", "*.log"))) if os.path.getsize(name)]
+    with open(os.path.join(ROOT, "tests/golden/groups/transactions.log"), "wb") as out:
+        for name in logs:
+            with open(name, "rb") as log:
+                out.write(log.read())
+
+
+def generate_state_of_transactions(port, folder):
+    kafka = Kafka(port, folder)
+    try:
+        cluster = kafka.start()
+        cluster.create_topic("written", 2)
+        with cluster.connect() as connection:
+            state_of_transactions(connection, "written")
+        kafka.stop()
+        keep_state_of_transactions(kafka)
+    finally:
+        kafka.stop("KILL")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def keep(kafka, topics):
     for topic in topics:
         golden = os.path.join(ROOT, "tests/golden", topic)
@@ -182,6 +243,7 @@ def main():
             told = {offset: fetch_committed(connection, "log-transactions", offset) for offset in range(end + 1)}
         kafka.stop()
         keep(kafka, [topic for topic in TOPICS if topic != "log-unclean"])
+        generate_state_of_transactions(port, folder + "-transactions")
         with open(os.path.join(ROOT, "tests/golden/log-transactions/fetched.json"), "w") as out:
             out.write("{\n" + ",\n".join(f'"{offset}": {json.dumps(row)}' for offset, row in told.items()) + "\n}\n")
         with kafka.start().connect() as connection:

@@ -356,9 +356,9 @@ fn a_reader_that_goes_on_needs_no_step_and_a_jump_few() {
     }
 }
 
+/// C063: roll when size > segment.bytes - incoming; an exact fit stays.
 #[test]
-fn rolls_are_kafkas() {
-    // C063: roll when size > segment.bytes - incoming; an exact fit stays.
+fn c063_a_full_segment_rolls_and_an_exact_fit_stays() {
     let (_, checked) = batch(1, 100, None);
     let len_bytes = checked.len_bytes;
     for (segment_bytes, fit) in [(3 * len_bytes, 3), (3 * len_bytes - 1, 2), (len_bytes, 1)] {

@@ -222,7 +222,7 @@ fn a_clean_stop_opens_as_it_was() {
 
 /// C050: the last batch is short; and the same in an earlier segment, which takes the later ones with it.
 #[test]
-fn a_torn_tail_is_cut_at_the_last_whole_batch() {
+fn c050_a_torn_tail_is_cut_at_the_last_whole_batch() {
     for torn in [0, 1] {
         let disk = Disk::new();
         let segments = seed(&disk, 30);
@@ -276,6 +276,37 @@ fn a_segment_that_lost_whole_batches_takes_the_later_ones_with_it() {
     assert!(disk.machine.peek(segment_path(&folder(), next)).is_none());
 }
 
+/// What is none of a log's files stays as it is, whatever it looks like, and is named.
+#[test]
+fn unknown_files_are_left_alone_and_reported() {
+    for is_clean in [true, false] {
+        let disk = Disk::new();
+        seed(&disk, 30);
+        let names = ["1234.log", "00000000000000000000.log.bak", "notes.txt"];
+        disk.run(move |io| async move {
+            for name in names {
+                let file = io.open(&folder().join(name), OpenHow::ReadWriteOrCreate).await.expect("room");
+                file.write_at(Buffer::from_vec(b"not a log".to_vec()), 0).await.0.expect("room");
+            }
+        });
+        let known = if is_clean { clean(60) } else { unclean(0) };
+        for opening in 0..2 {
+            let recovered = disk.open(known.clone()).expect("nothing is wrong");
+            let mut found = recovered.report.unknown_files.clone();
+            found.sort();
+            assert_eq!(
+                found,
+                ["00000000000000000000.log.bak", "1234.log", "notes.txt"],
+                "clean {is_clean}, opening {opening}"
+            );
+            assert_eq!(read_all(&disk, recovered), all_of(30), "clean {is_clean}, opening {opening}");
+        }
+        for name in names {
+            assert_eq!(disk.bytes(&folder().join(name)), b"not a log", "{name}, clean {is_clean}");
+        }
+    }
+}
+
 /// Rule 7: what was durable once is never cut; the partition goes offline.
 #[test]
 fn damage_below_the_recovery_point_cuts_nothing() {
@@ -313,7 +344,7 @@ fn damage_below_the_recovery_point_cuts_nothing() {
 
 /// C055, C057, C209: an index is only a help.
 #[test]
-fn bad_indexes_are_made_anew() {
+fn c055_c057_c209_bad_indexes_are_made_anew() {
     type Fault = (&'static str, fn(&mut Vec<u8>));
     let faults: [Fault; 5] = [
         ("empty", |bytes| bytes.clear()),

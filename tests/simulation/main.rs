@@ -10,9 +10,13 @@
 //! client.rs   a connection that speaks Kafka's protocol
 //! ledger.rs   what all clients were promised and saw
 //! oracle.rs   what was promised of records, and whether it was kept: knows no server and no simulator
+//! coordinators.rs connections to coordinators, and what a group has committed
 //! member.rs    a member of a group: what it was told is committed stays
 //! transactor.rs a transactional producer, and what read_committed sees of it
 //! transaction_offsets.rs the offsets that it commits for a group
+//! membership_model.rs what a classic group must come to
+//! membership_rules.rs who is in it, who must join again, and by when
+//! membership_walk.rs random requests to its coordinator, whose answers are what the model says
 //! transaction_model.rs what transactions must come to, as a table
 //! transaction_walk.rs random requests to both coordinators, whose answers are what the model says
 //! compaction.rs a compacted topic, whose segments are replaced while it crashes
@@ -29,11 +33,15 @@ mod broker;
 mod canary;
 mod client;
 mod compaction;
+mod coordinators;
 mod deletion;
 mod directories;
 mod ending;
 mod ledger;
 mod member;
+mod membership_model;
+mod membership_rules;
+mod membership_walk;
 mod oracle;
 mod producer;
 mod remote_reads;

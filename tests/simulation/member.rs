@@ -2,25 +2,18 @@
 
 use alluvium::wire::api_keys::ApiKey;
 use alluvium::wire::error_code::ErrorCode;
-use alluvium::wire::messages::find_coordinator_request::FindCoordinatorRequest;
-use alluvium::wire::messages::find_coordinator_response::FindCoordinatorResponse;
 use alluvium::wire::messages::join_group_request::{JoinGroupRequest, JoinGroupRequestProtocol};
 use alluvium::wire::messages::join_group_response::JoinGroupResponse;
 use alluvium::wire::messages::offset_commit_request::{
     OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
 use alluvium::wire::messages::offset_commit_response::OffsetCommitResponse;
-use alluvium::wire::messages::offset_fetch_request::{
-    OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics,
-};
-use alluvium::wire::messages::offset_fetch_response::OffsetFetchResponse;
 use alluvium::wire::messages::sync_group_request::{SyncGroupRequest, SyncGroupRequestAssignment};
 use alluvium::wire::messages::sync_group_response::SyncGroupResponse;
 use alluvium::wire::reader::Reader;
 
 use crate::client::{CallError, Connection, nonsense};
 use crate::ledger::count;
-use crate::server::{Server, core_of};
 use crate::workload::Client;
 
 /// What one member knows of its commits. It alone commits for its group.
@@ -55,11 +48,9 @@ pub(crate) async fn run(client: Client, group: String) {
 
 /// One stay in the group: finds the coordinator, looks at what is committed, joins, commits some.
 async fn live(client: &Client, group: &str, commits: &mut Commits) -> Result<(), CallError> {
-    let node = client.connect_to_any().await?.find_coordinator(group).await?;
-    let core = core_of(node).ok_or_else(|| CallError::Nonsense(format!("a coordinator on {node}")))?;
-    let mut connection = Connection::open(&client.io, Server::address(core)).await?;
+    let mut connection = Connection::to_coordinator(client, group, 0).await?;
     let topic = topic_of(group);
-    let committed = connection.committed(group, &topic).await?;
+    let committed = connection.offset(group, &topic, false).await?;
     if committed < commits.acknowledged || committed > commits.asked {
         let Commits { acknowledged, asked, .. } = commits;
         client.ledger.violate(format!(
@@ -94,42 +85,6 @@ fn topic_of(group: &str) -> String {
 }
 
 impl Connection {
-    async fn find_coordinator(&mut self, group: &str) -> Result<i32, CallError> {
-        let request = FindCoordinatorRequest { coordinator_keys: vec![group], ..FindCoordinatorRequest::default() };
-        let body = self.call(ApiKey::FindCoordinator, 4, |out| request.encode(out, 4)).await?;
-        let response = FindCoordinatorResponse::decode(&mut Reader::new(&body), 4).map_err(nonsense)?;
-        match response.coordinators.first() {
-            Some(found) if found.error_code == 0 => Ok(found.node_id),
-            Some(found) => Err(CallError::Refused(found.error_code)),
-            None => Err(CallError::Nonsense("no coordinator in the answer".into())),
-        }
-    }
-
-    /// What is committed for partition 0; -1 where nothing is.
-    async fn committed(&mut self, group: &str, topic: &str) -> Result<i64, CallError> {
-        let topics = vec![OffsetFetchRequestTopics {
-            name: topic,
-            partition_indexes: vec![0],
-            ..OffsetFetchRequestTopics::default()
-        }];
-        let groups = vec![OffsetFetchRequestGroup {
-            group_id: group,
-            topics: Some(topics),
-            ..OffsetFetchRequestGroup::default()
-        }];
-        let request = OffsetFetchRequest { groups, ..OffsetFetchRequest::default() };
-        let body = self.call(ApiKey::OffsetFetch, 8, |out| request.encode(out, 8)).await?;
-        let response = OffsetFetchResponse::decode(&mut Reader::new(&body), 8).map_err(nonsense)?;
-        let found = response.groups.first().ok_or_else(|| CallError::Nonsense("no group in the answer".into()))?;
-        if found.error_code != 0 {
-            return Err(CallError::Refused(found.error_code));
-        }
-        match found.topics.first().and_then(|topic| topic.partitions.first()) {
-            Some(partition) if partition.error_code == 0 => Ok(partition.committed_offset),
-            other => Err(CallError::Nonsense(format!("a committed offset: {other:?}"))),
-        }
-    }
-
     /// Joins alone; says the member's id and the generation.
     async fn join(&mut self, group: &str, member_id: &str) -> Result<(String, i32), CallError> {
         let mut member_id = member_id.to_owned();

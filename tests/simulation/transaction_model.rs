@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use alluvium::txn::stage::Identity;
 use alluvium::wire::error_code::ErrorCode;
-
-/// A producer's id and epoch.
-pub(crate) type Identity = (i64, i16);
 
 /// How far a transactional id is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +28,10 @@ pub(crate) struct Known {
     pub(crate) changed_ms: i64,
     /// The producer id that follows the end, where epochs are used up.
     next_id: Option<i64>,
-    /// The producer id before.
+    /// The producer id before the last thing that happened.
     id_before: i64,
-    /// The epoch of who was told of `now` in answer to a request of its own: it may ask once more. Not written down.
+    /// The epoch of who was told of `now`, or will be: it may ask for that once more. Not written down.
     asked_from: Option<i16>,
-    /// Who ended the last transaction by version 2, and has been told of another epoch.
-    ended_by: Option<Identity>,
-    /// The last transaction was ended by version 2, or by the server.
-    raised: bool,
 }
 
 /// Offsets of one partition of the group: the place of each commit, and what it says.
@@ -71,19 +65,18 @@ impl Model {
             self.ids.insert(id, Known::new((fresh, 0), timeout_ms, now_ms));
             return Ok((fresh, 0));
         };
+        if matches!(known.stage, Stage::Ending(_)) {
+            return Err(ErrorCode::ConcurrentTransactions);
+        }
         let is_heir = |expected: Identity| {
             expected.0 == known.now.0 || (expected.0 == known.id_before && expected.1 >= LAST_EPOCH)
         };
         if expected.is_some_and(|expected| !is_heir(expected)) {
             return Err(ErrorCode::ProducerFenced);
         }
-        match known.stage {
-            Stage::Ending(_) => return Err(ErrorCode::ConcurrentTransactions),
-            Stage::Open => {
-                known.fence(now_ms);
-                return Err(ErrorCode::ConcurrentTransactions);
-            }
-            Stage::Idle(_) => {}
+        if known.stage == Stage::Open {
+            known.decide(false, true, fresh, now_ms);
+            return Err(ErrorCode::ConcurrentTransactions);
         }
         let epoch = expected.map(|(_, epoch)| epoch);
         let told = match epoch {
@@ -97,8 +90,8 @@ impl Model {
         Ok(told)
     }
 
-    /// Who may add partitions, or ask for them.
-    fn adder(&mut self, id: &'static str, who: Identity) -> Result<&mut Known, ErrorCode> {
+    /// Who may ask for partitions.
+    fn asker(&mut self, id: &'static str, who: Identity) -> Result<&mut Known, ErrorCode> {
         let known = self.ids.get_mut(id).ok_or(ErrorCode::InvalidProducerIdMapping)?;
         match (who, known.stage) {
             ((producer, _), _) if producer != known.now.0 => Err(ErrorCode::InvalidProducerIdMapping),
@@ -109,15 +102,11 @@ impl Model {
     }
 
     /// AddPartitionsToTxn, AddOffsetsToTxn, and what a partition's core asks in version 2.
-    pub(crate) fn add(
-        &mut self,
-        id: &'static str,
-        who: Identity,
-        partition: &str,
-        raises: bool,
-        now_ms: i64,
-    ) -> ErrorCode {
-        let known = match self.adder(id, who) {
+    pub(crate) fn add(&mut self, id: &'static str, who: Identity, partition: &str, now_ms: i64) -> ErrorCode {
+        if self.ids.get(id).is_some_and(|known| matches!(known.stage, Stage::Ending(_))) {
+            return ErrorCode::ConcurrentTransactions;
+        }
+        let known = match self.asker(id, who) {
             Ok(known) => known,
             Err(error) => return error,
         };
@@ -127,14 +116,14 @@ impl Model {
         if known.stage != Stage::Open {
             known.began_ms = now_ms;
         }
-        (known.stage, known.changed_ms, known.raised) = (Stage::Open, now_ms, raises);
+        (known.stage, known.changed_ms, known.id_before) = (Stage::Open, now_ms, known.now.0);
         known.partitions.insert(partition.to_owned());
         ErrorCode::None
     }
 
     /// What a partition's core asks in version 1.
     pub(crate) fn verify(&mut self, id: &'static str, who: Identity, partition: &str) -> ErrorCode {
-        match self.adder(id, who) {
+        match self.asker(id, who) {
             Ok(known) if known.partitions.contains(partition) => ErrorCode::None,
             Ok(_) => ErrorCode::TransactionAbortable,
             Err(error) => error,
@@ -152,39 +141,32 @@ impl Model {
         now_ms: i64,
     ) -> Result<Identity, ErrorCode> {
         let known = self.ids.get_mut(id).ok_or(ErrorCode::InvalidProducerIdMapping)?;
-        // Who had the last epoch of the id before is told that it is fenced, rather than that its id is another's.
-        let was_last = who == (known.id_before, LAST_EPOCH) && known.now.1 == 0;
-        let has_ended = raises && known.raised && (known.ended_by == Some(who) || was_last);
-        if who.0 != known.now.0 && !has_ended {
+        if raises && matches!(known.stage, Stage::Ending(_)) {
+            return Err(ErrorCode::ConcurrentTransactions);
+        }
+        // Who comes by version 2 with the epoch before, has ended what was ended, whoever it was.
+        let was_last = raises && who == (known.id_before, LAST_EPOCH) && known.now.1 == 0;
+        let was_before = raises && who.1 < i16::MAX && known.now == (who.0, who.1 + 1);
+        if who.0 != known.now.0 && !was_last {
             return Err(ErrorCode::InvalidProducerIdMapping);
         }
-        let is_current = who == known.now;
-        let decided = match (known.stage, raises) {
-            (Stage::Open, _) if is_current => Ok(()),
-            // Version 2 does not say when it begins: it may abort nothing.
-            (Stage::Idle(_), true) if is_current && !commits => Ok(()),
-            (Stage::Idle(_), true) if is_current => Err(ErrorCode::InvalidTxnState),
-            // It has gone on, and the end of its last transaction is not there yet.
-            (Stage::Ending(_), true) if is_current && known.raised => Err(ErrorCode::ConcurrentTransactions),
-            // Asked once more.
-            (Stage::Idle(Some(ended)), false) if is_current && ended == commits => return Ok(known.now),
-            (Stage::Idle(Some(ended)), true) if has_ended && ended == commits => return Ok(known.now),
-            (Stage::Ending(ended), false) if is_current && ended == commits => Err(ErrorCode::ConcurrentTransactions),
-            (Stage::Ending(ended), true) if has_ended && ended == commits => Err(ErrorCode::ConcurrentTransactions),
-            (Stage::Idle(_) | Stage::Ending(_), false) if is_current => Err(ErrorCode::InvalidTxnState),
-            (Stage::Idle(Some(_)) | Stage::Ending(_), true) if has_ended => Err(ErrorCode::InvalidTxnState),
-            _ => Err(ErrorCode::ProducerFenced),
-        };
-        decided?;
-        (known.stage, known.changed_ms, known.raised, known.ended_by) =
-            (Stage::Ending(commits), now_ms, raises, raises.then_some(who));
-        if !raises {
-            return Ok(known.now);
+        if let Stage::Idle(Some(ended)) = known.stage
+            && (was_last || was_before)
+        {
+            return if ended == commits { Ok(known.now) } else { Err(ErrorCode::InvalidTxnState) };
         }
-        known.asked_from = Some(who.1);
-        known.next_id = (who.1 >= LAST_EPOCH).then_some(fresh);
-        known.now.1 = who.1.saturating_add(1);
-        Ok(known.next_id.map_or(known.now, |next_id| (next_id, 0)))
+        if who != known.now {
+            return Err(ErrorCode::ProducerFenced);
+        }
+        match known.stage {
+            Stage::Open => {}
+            Stage::Ending(_) => return Err(ErrorCode::ConcurrentTransactions),
+            // Version 2 does not say when it begins: it may abort nothing. Version 1 asks once more, with the same epoch.
+            Stage::Idle(_) if raises && !commits => {}
+            Stage::Idle(Some(ended)) if !raises && ended == commits => return Ok(known.now),
+            Stage::Idle(_) => return Err(ErrorCode::InvalidTxnState),
+        }
+        Ok(known.decide(commits, raises, fresh, now_ms))
     }
 
     /// All markers are written.
@@ -201,8 +183,8 @@ impl Model {
         }
         (known.stage, known.changed_ms) = (Stage::Idle(Some(commits)), now_ms);
         known.partitions.clear();
+        known.id_before = known.now.0;
         if let Some(next_id) = known.next_id.take() {
-            known.id_before = known.now.0;
             known.now = (next_id, 0);
         }
     }
@@ -217,11 +199,13 @@ impl Model {
         }
     }
 
-    /// Time has passed: what is open for too long is aborted, what is idle for long is forgotten.
-    pub(crate) fn tick(&mut self, now_ms: i64) {
+    /// Time has passed: what is open for too long is aborted, what is idle for long is forgotten. `fresh` as in
+    /// [`Model::init`], and those after it.
+    pub(crate) fn tick(&mut self, now_ms: i64, mut fresh: i64) {
         for known in self.ids.values_mut() {
             if known.stage == Stage::Open && known.began_ms + known.timeout_ms < now_ms {
-                known.fence(now_ms);
+                fresh += i64::from(known.now.1 >= LAST_EPOCH);
+                known.decide(false, true, fresh - 1, now_ms);
             }
         }
         self.ids.retain(|_, known| !matches!(known.stage, Stage::Idle(_)) || known.changed_ms + EXPIRATION_MS > now_ms);
@@ -247,16 +231,19 @@ impl Known {
             next_id: None,
             id_before: -1,
             asked_from: None,
-            ended_by: None,
-            raised: false,
         }
     }
 
-    /// Nobody has the epoch that it gets: not by one, for who ended a transaction has been told of the next.
-    fn fence(&mut self, now_ms: i64) {
-        self.now.1 = self.now.1.saturating_add(2);
-        (self.stage, self.changed_ms, self.raised) = (Stage::Ending(false), now_ms, true);
-        (self.asked_from, self.ended_by) = (None, None);
+    /// The transaction will end so. Says who goes on.
+    fn decide(&mut self, commits: bool, raises: bool, fresh: i64, now_ms: i64) -> Identity {
+        (self.stage, self.changed_ms, self.id_before) = (Stage::Ending(commits), now_ms, self.now.0);
+        if !raises {
+            return self.now;
+        }
+        self.asked_from = Some(self.now.1);
+        self.next_id = (self.now.1 >= LAST_EPOCH).then_some(fresh);
+        self.now.1 = self.now.1.saturating_add(1);
+        self.next_id.map_or(self.now, |next_id| (next_id, 0))
     }
 }
 

@@ -6,10 +6,6 @@ use alluvium::wire::api_keys::ApiKey;
 use alluvium::wire::error_code::ErrorCode;
 use alluvium::wire::messages::add_offsets_to_txn_request::AddOffsetsToTxnRequest;
 use alluvium::wire::messages::add_offsets_to_txn_response::AddOffsetsToTxnResponse;
-use alluvium::wire::messages::offset_fetch_request::{
-    OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics,
-};
-use alluvium::wire::messages::offset_fetch_response::OffsetFetchResponse;
 use alluvium::wire::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequest, TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
 };
@@ -17,7 +13,6 @@ use alluvium::wire::messages::txn_offset_commit_response::TxnOffsetCommitRespons
 use alluvium::wire::reader::Reader;
 
 use crate::client::{CallError, Connection, nonsense};
-use crate::server::{Server, core_of};
 use crate::transactor::Fate;
 use crate::workload::Client;
 
@@ -34,13 +29,6 @@ pub(crate) struct Committer<'a> {
 }
 
 impl Connection {
-    /// To the coordinator of a group, or of a transactional id (`key_type` 1).
-    pub(crate) async fn to_coordinator(client: &Client, key: &str, key_type: i8) -> Result<Self, CallError> {
-        let node = client.connect_to_any().await?.coordinator_of(key, key_type).await?;
-        let core = core_of(node).ok_or_else(|| CallError::Nonsense(format!("a coordinator on {node}")))?;
-        Self::open(&client.io, Server::address(core)).await
-    }
-
     pub(crate) async fn add_offsets(&mut self, of: Committer<'_>) -> Result<(), CallError> {
         let request = AddOffsetsToTxnRequest {
             transactional_id: of.id,
@@ -81,32 +69,6 @@ impl Connection {
             None => Err(CallError::Nonsense("no partition in the answer".into())),
         }
     }
-
-    /// What is committed; refused while a transaction may still change it.
-    async fn stable_offset(&mut self, group: &str, topic: &str) -> Result<i64, CallError> {
-        let topics = vec![OffsetFetchRequestTopics {
-            name: topic,
-            partition_indexes: vec![0],
-            ..OffsetFetchRequestTopics::default()
-        }];
-        let groups = vec![OffsetFetchRequestGroup {
-            group_id: group,
-            topics: Some(topics),
-            ..OffsetFetchRequestGroup::default()
-        }];
-        let request = OffsetFetchRequest { groups, require_stable: true, ..OffsetFetchRequest::default() };
-        let body = self.call(ApiKey::OffsetFetch, 8, |out| request.encode(out, 8)).await?;
-        let response = OffsetFetchResponse::decode(&mut Reader::new(&body), 8).map_err(nonsense)?;
-        let found = response.groups.first().ok_or_else(|| CallError::Nonsense("no group in the answer".into()))?;
-        if found.error_code != 0 {
-            return Err(CallError::Refused(found.error_code));
-        }
-        match found.topics.first().and_then(|topic| topic.partitions.first()) {
-            Some(partition) if partition.error_code == 0 => Ok(partition.committed_offset),
-            Some(partition) => Err(CallError::Refused(partition.error_code)),
-            None => Err(CallError::Nonsense("no partition in the answer".into())),
-        }
-    }
 }
 
 /// Nothing is open any more: the group has committed what the last transaction did that was, or one whose answer was lost. A
@@ -120,7 +82,7 @@ pub(crate) async fn check(
     let mut coordinator = Connection::to_coordinator(client, id, 0).await?;
     let mut unstable_count = 0;
     let found = loop {
-        match coordinator.stable_offset(id, topic).await {
+        match coordinator.offset(id, topic, true).await {
             Err(CallError::Refused(code)) if code == ErrorCode::UnstableOffsetCommit.code() => {
                 unstable_count += 1;
                 if unstable_count > UNSTABLE_MAX {

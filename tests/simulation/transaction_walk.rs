@@ -3,23 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use alluvium::group::config::{GroupConfig, MigrationPolicy};
-use alluvium::group::coordinator::GroupCoordinator;
 use alluvium::group::reply::GroupReply;
-use alluvium::group::request::{CommitOffsets, CommitPartition, CommitTopic, GroupRequest, Speaker};
-use alluvium::record::coordination::{CoordinatorRecord, Effects, Moment, ReplayedRecord, Ticket, TransactionalWriter};
-use alluvium::record::offset::{Offset, ProducerId};
+use alluvium::group::request::GroupRequest;
+use alluvium::group::stage::{Stage as GroupStage, commit, config as group_config, speaker};
+use alluvium::record::coordination::TransactionalWriter;
+use alluvium::record::offset::ProducerId;
 use alluvium::ring::sim::random::Random;
-use alluvium::txn::coordinator::{TransactionConfig, TransactionCoordinator};
+use alluvium::txn::coordinator::TransactionConfig;
 use alluvium::txn::records;
-use alluvium::txn::reply::{MarkerJob, TransactionReply};
-use alluvium::txn::request::{AddPartitions, End, InitProducerId, TransactionRequest};
+use alluvium::txn::reply::TransactionReply;
+use alluvium::txn::request::TransactionRequest;
+use alluvium::txn::stage::{Identity, Stage as TransactionStage};
 use alluvium::txn::state::TransactionState;
-use alluvium::txn::transaction::{Partitions, Transaction};
+use alluvium::txn::transaction::Transaction;
 use alluvium::wire::error_code::ErrorCode;
 
 use crate::seeds::seeds;
-use crate::transaction_model::{EXPIRATION_MS, Identity, LAST_EPOCH, Model, OFFSETS, Stage, TIMEOUT_MS_MAX};
+use crate::transaction_model::{EXPIRATION_MS, Known, LAST_EPOCH, Model, OFFSETS, Stage, TIMEOUT_MS_MAX};
 
 const IDS: [&str; 2] = ["one", "two"];
 const CONFIG: TransactionConfig = TransactionConfig {
@@ -27,238 +27,17 @@ const CONFIG: TransactionConfig = TransactionConfig {
     abort_check_interval_ms: 1,
     id_expiration_ms: EXPIRATION_MS,
     expiry_check_interval_ms: 1,
-    server_version: 2,
 };
-
-/// What the partition of the group's coordinator has.
-enum Logged {
-    Record(Option<TransactionalWriter>, CoordinatorRecord),
-    Marker(ProducerId, bool),
-}
-
-/// Both coordinators with their logs.
-struct Hosted {
-    transactions: TransactionCoordinator,
-    transaction_log: Vec<CoordinatorRecord>,
-    group: GroupCoordinator,
-    group_log: Vec<Logged>,
-    now: Moment,
-    tickets: u64,
-    jobs: Vec<MarkerJob>,
-    /// The next producer id that nobody has.
-    fresh: i64,
-}
-
-impl Hosted {
-    fn new() -> Self {
-        let now = Moment { now_ms: 1_000, wall_ms: 1_700_000_000_000 };
-        let (transactions, group) = (TransactionCoordinator::new(CONFIG), GroupCoordinator::new(group_config()));
-        let (transaction_log, group_log, jobs) = (Vec::new(), Vec::new(), Vec::new());
-        Self { transactions, transaction_log, group, group_log, now, tickets: 0, jobs, fresh: 100 }
-    }
-
-    /// A crash at this very step: all that was answered is in the log.
-    fn restart_transactions(&mut self) {
-        self.transactions = TransactionCoordinator::new(CONFIG);
-        self.jobs.clear();
-        for record in &self.transaction_log {
-            let (key, value) = (&record.key[..], record.value.as_deref());
-            let replayed = ReplayedRecord { offset: Offset(0), writer: None, key, value };
-            self.transactions.replay(&replayed).expect("its own");
-        }
-        let mut effects = Effects::default();
-        self.transactions.loaded(self.now, &mut effects);
-        self.take(effects);
-        self.take_markers();
-    }
-
-    fn restart_group(&mut self) {
-        self.group = GroupCoordinator::new(group_config());
-        for (at, logged) in self.group_log.iter().enumerate() {
-            match logged {
-                Logged::Record(writer, record) => {
-                    let (key, value) = (&record.key[..], record.value.as_deref());
-                    let replayed = ReplayedRecord { offset: Offset(at as i64), writer: *writer, key, value };
-                    self.group.replay(&replayed).expect("its own");
-                }
-                Logged::Marker(producer_id, commits) => self.group.transaction_ended(*producer_id, *commits),
-            }
-        }
-        self.group.loaded(self.now, &mut Effects::default());
-    }
-
-    fn take(&mut self, effects: Effects<TransactionReply>) -> Option<TransactionReply> {
-        self.transaction_log.extend(effects.records);
-        let mut answer = None;
-        for (_, reply) in effects.replies {
-            match reply {
-                TransactionReply::Markers(job) => {
-                    self.jobs.push(job);
-                    self.take_markers();
-                }
-                reply => answer = Some(reply),
-            }
-        }
-        answer
-    }
-
-    fn take_markers(&mut self) {
-        let mut effects = Effects::default();
-        self.tickets += 1;
-        self.transactions.handle(Ticket(self.tickets), TransactionRequest::TakeMarkers, self.now, &mut effects);
-        self.take(effects);
-    }
-
-    fn ask(&mut self, request: TransactionRequest) -> TransactionReply {
-        let mut effects = Effects::default();
-        self.tickets += 1;
-        self.transactions.handle(Ticket(self.tickets), request, self.now, &mut effects);
-        self.take(effects).expect("an answer")
-    }
-
-    /// Asks what may need a producer id that nobody has.
-    fn ask_for_identity(
-        &mut self,
-        request: impl Fn(Option<ProducerId>) -> TransactionRequest,
-    ) -> Result<Identity, ErrorCode> {
-        let mut fresh = None;
-        loop {
-            match self.ask(request(fresh)) {
-                TransactionReply::NeedsProducerId => {
-                    assert_eq!(fresh, None, "it had one");
-                    fresh = Some(ProducerId(self.fresh));
-                }
-                TransactionReply::Producer { producer_id, producer_epoch } => {
-                    self.fresh += i64::from(fresh.is_some());
-                    return Ok((producer_id.0, producer_epoch));
-                }
-                TransactionReply::Refused(error) => return Err(error),
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    fn init(&mut self, id: &str, expected: Option<Identity>, timeout_ms: i32) -> Result<Identity, ErrorCode> {
-        let expected = expected.map(|(producer, epoch)| (ProducerId(producer), epoch));
-        self.ask_for_identity(|fresh| {
-            let transactional_id = id.to_owned();
-            TransactionRequest::InitProducerId(InitProducerId { transactional_id, timeout_ms, expected, fresh })
-        })
-    }
-
-    fn add(&mut self, id: &str, who: Identity, topic: &str, raises: bool, verify_only: bool) -> ErrorCode {
-        let request = AddPartitions {
-            transactional_id: id.to_owned(),
-            producer_id: ProducerId(who.0),
-            producer_epoch: who.1,
-            partitions: Partitions::from([(topic.to_owned(), [0].into())]),
-            verify_only,
-            client_version: version(raises),
-        };
-        match self.ask(TransactionRequest::AddPartitions(request)) {
-            TransactionReply::Partitions(codes) => codes[0].2,
-            TransactionReply::Refused(error) => error,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn end(&mut self, id: &str, who: Identity, is_commit: bool, raises: bool) -> Result<Identity, ErrorCode> {
-        self.ask_for_identity(|fresh| {
-            TransactionRequest::End(End {
-                transactional_id: id.to_owned(),
-                producer_id: ProducerId(who.0),
-                producer_epoch: who.1,
-                is_commit,
-                client_version: version(raises),
-                fresh,
-            })
-        })
-    }
-
-    fn ask_group(&mut self, request: GroupRequest) -> GroupReply {
-        let mut effects = Effects::default();
-        self.tickets += 1;
-        self.group.handle(Ticket(self.tickets), request, self.now, &mut effects);
-        self.group_log.extend(effects.records.into_iter().map(|record| Logged::Record(effects.writer, record)));
-        effects.replies.pop().expect("an answer").1
-    }
-
-    fn commit_offset(&mut self, index: i32, offset: i64, writer: Option<Identity>) -> GroupReply {
-        let partition = CommitPartition { index, offset, leader_epoch: -1, metadata: String::new() };
-        let writer = writer.map(|(producer, epoch)| TransactionalWriter {
-            producer_id: ProducerId(producer),
-            producer_epoch: epoch,
-            marker_count: None,
-        });
-        self.ask_group(GroupRequest::CommitOffsets(CommitOffsets {
-            group_id: "g".to_owned(),
-            speaker: Speaker { generation: -1, ..Speaker::default() },
-            writer,
-            transactional: None,
-            retention_ms: None,
-            tells_unknown_group: true,
-            topics: vec![CommitTopic { name: "t".to_owned(), topic_id: [1; 16], partitions: vec![partition] }],
-        }))
-    }
-
-    fn fetch_offset(&mut self, index: i32, require_stable: bool) -> Result<i64, ErrorCode> {
-        let topics = Some(vec![("t".to_owned(), vec![index])]);
-        let request = GroupRequest::FetchOffsets { group_id: "g".to_owned(), topics, speaker: None, require_stable };
-        match self.ask_group(request) {
-            GroupReply::Offsets(found) if found[0].1[0].error == ErrorCode::None => Ok(found[0].1[0].offset),
-            GroupReply::Offsets(found) => Err(found[0].1[0].error),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Writes the markers of one job.
-    fn finish(&mut self, job: &MarkerJob) {
-        if job.partitions.contains_key(OFFSETS) {
-            self.group_log.push(Logged::Marker(job.producer_id, job.is_commit));
-            self.group.transaction_ended(job.producer_id, job.is_commit);
-        }
-        let done = self.ask(TransactionRequest::MarkersWritten {
-            transactional_id: job.transactional_id.clone(),
-            producer_id: job.producer_id,
-            producer_epoch: job.producer_epoch,
-        });
-        assert_eq!(done, TransactionReply::Done);
-    }
-
-    fn pass_ms(&mut self, ms: u64) {
-        self.now.now_ms += ms;
-        self.now.wall_ms += ms as i64;
-        let mut effects = Effects::default();
-        self.transactions.tick(self.now, &mut effects);
-        self.take(effects);
-    }
-}
 
 fn version(raises: bool) -> i16 {
     if raises { 2 } else { 1 }
 }
 
-fn group_config() -> GroupConfig {
-    GroupConfig {
-        group_min_session_timeout_ms: 6_000,
-        group_max_session_timeout_ms: 1_800_000,
-        group_initial_rebalance_delay_ms: 0,
-        group_max_size: 5,
-        group_consumer_session_timeout_ms: 45_000,
-        group_consumer_heartbeat_interval_ms: 5_000,
-        group_consumer_max_size: 5,
-        group_consumer_assignment_interval_ms: 0,
-        group_consumer_migration_policy: MigrationPolicy::Bidirectional,
-        offset_metadata_max_bytes: 4_096,
-        offsets_retention_ms: 1 << 50,
-        offsets_retention_check_interval_ms: 1 << 50,
-    }
-}
-
 /// One seed: what is asked, of the server and of the model.
 struct Walk {
     random: Random,
-    hosted: Hosted,
+    transactions: TransactionStage,
+    group: GroupStage,
     model: Model,
     /// Who was told that it is a producer, newest last, with the version that it speaks.
     told: BTreeMap<&'static str, Vec<(Identity, bool)>>,
@@ -268,21 +47,21 @@ struct Walk {
 
 impl Walk {
     fn new(seed: u64) -> Self {
-        let (random, hosted) = (Random::new(seed), Hosted::new());
+        let (random, transactions, group) =
+            (Random::new(seed), TransactionStage::new(CONFIG), GroupStage::with(group_config()));
         let (model, told, answers) = (Model::default(), BTreeMap::new(), BTreeMap::new());
-        let mut walk = Self { random, hosted, model, told, answers };
+        let mut walk = Self { random, transactions, group, model, told, answers };
         if walk.random.coin() {
             // Its epochs are nearly used up.
-            let mut transaction = Transaction::new(ProducerId(50), 5_000, walk.hosted.now.wall_ms);
+            let now_ms = walk.transactions.now.wall_ms;
+            let mut transaction = Transaction::new(ProducerId(50), 5_000, now_ms);
             transaction.producer_epoch = LAST_EPOCH - walk.random.below(6) as i16;
-            walk.hosted.transaction_log.push(records::transaction(IDS[0], &transaction).expect("short"));
+            walk.transactions.log.push(records::transaction(IDS[0], &transaction).expect("short"));
             let identity = (50, transaction.producer_epoch);
-            walk.model
-                .ids
-                .insert(IDS[0], crate::transaction_model::Known::new(identity, 5_000, walk.hosted.now.wall_ms));
+            walk.model.ids.insert(IDS[0], Known::new(identity, 5_000, now_ms));
             walk.told.insert(IDS[0], vec![(identity, true)]);
         }
-        walk.hosted.restart_transactions();
+        walk.transactions.restart();
         walk
     }
 
@@ -307,36 +86,36 @@ impl Walk {
         let id = IDS[self.random.index(IDS.len())];
         let (who, raises) = self.who(id);
         let topic = ["a", "b", OFFSETS][self.random.index(3)];
-        let (now_ms, fresh) = (self.hosted.now.wall_ms, self.hosted.fresh);
+        let (now_ms, fresh) = (self.transactions.now.wall_ms, self.transactions.fresh);
         match self.random.below(100) {
             0..15 => {
                 let expected = self.random.coin().then_some(who);
                 let timeout_ms = [1_000, 5_000, 60_000, 60_001, 0, -1][self.random.index(6).min(self.random.index(6))];
-                let found = self.hosted.init(id, expected, timeout_ms);
+                let found = self.transactions.init(id, expected, timeout_ms);
                 let meant = self.model.init(id, expected, timeout_ms, fresh, now_ms);
                 self.note(id, found, self.random.coin());
                 self.compare(format!("init {id} {expected:?} {timeout_ms}"), &found, &meant)
             }
             15..40 => {
-                let found = self.hosted.add(id, who, topic, raises, false);
-                let meant = self.model.add(id, who, topic, raises, now_ms);
+                let found = self.transactions.add(id, who, (topic, 0), version(raises));
+                let meant = self.model.add(id, who, topic, now_ms);
                 self.compare(format!("add {id} {who:?} {topic} raises {raises}"), &found, &meant)
             }
             40..45 => {
-                let found = self.hosted.add(id, who, topic, raises, true);
+                let found = self.transactions.verify(id, who, (topic, 0));
                 let meant = self.model.verify(id, who, topic);
                 self.compare(format!("verify {id} {who:?} {topic}"), &found, &meant)
             }
             45..58 => {
                 // As the group's core admits it: by version 2 it adds its partition, by version 1 it must have been added.
                 let (partition, offset) = (self.random.index(2) as i32, self.random.below(1_000) as i64);
-                let found = self.hosted.add(id, who, OFFSETS, raises, !raises);
-                let meant = match raises {
-                    true => self.model.add(id, who, OFFSETS, raises, now_ms),
-                    false => self.model.verify(id, who, OFFSETS),
+                let at = (OFFSETS, 0);
+                let (found, meant) = match raises {
+                    true => (self.transactions.add(id, who, at, 2), self.model.add(id, who, OFFSETS, now_ms)),
+                    false => (self.transactions.verify(id, who, at), self.model.verify(id, who, OFFSETS)),
                 };
                 if found == ErrorCode::None {
-                    let reply = self.hosted.commit_offset(partition, offset, Some(who));
+                    let reply = self.commit_offset(partition, offset, Some(who));
                     assert_eq!(
                         reply,
                         GroupReply::Partitions(vec![("t".to_owned(), vec![(partition, ErrorCode::None)])])
@@ -347,40 +126,54 @@ impl Walk {
             }
             58..62 => {
                 let (partition, offset) = (self.random.index(2) as i32, self.random.below(1_000) as i64);
-                self.hosted.commit_offset(partition, offset, None);
+                self.commit_offset(partition, offset, None);
                 self.model.commit(partition, offset, None);
                 format!("plain commit of {offset} for {partition}")
             }
             62..78 => {
                 let commits = self.random.coin();
-                let found = self.hosted.end(id, who, commits, raises);
+                let found = self.transactions.end(id, who, commits, version(raises));
                 let meant = self.model.end(id, who, commits, raises, fresh, now_ms);
                 self.note(id, found, raises);
                 self.compare(format!("end {id} {who:?} commits {commits} raises {raises}"), &found, &meant)
             }
             78..88 => {
-                let Some(last) = self.hosted.jobs.len().checked_sub(1) else { return "no job".to_owned() };
-                let job = self.hosted.jobs.remove(self.random.index(last + 1));
-                self.hosted.finish(&job);
+                let Some(last) = self.transactions.jobs.len().checked_sub(1) else { return "no job".to_owned() };
+                let job = self.transactions.jobs.remove(self.random.index(last + 1));
+                if job.partitions.contains_key(OFFSETS) {
+                    self.group.transaction_ended(job.producer_id, job.is_commit);
+                }
+                self.transactions.finish(&job);
                 self.model.completed(&job.transactional_id, now_ms);
                 format!("markers of {}", job.transactional_id)
             }
             88..94 => {
                 let ms = if self.random.below(10) == 0 { 1_100_000 } else { 1 + self.random.below(4_000) };
-                self.hosted.pass_ms(ms);
-                self.model.tick(self.hosted.now.wall_ms);
+                self.transactions.pass_ms(ms);
+                self.group.pass_ms(ms);
+                self.model.tick(self.transactions.now.wall_ms, fresh);
                 format!("{ms} ms")
             }
             94..97 => {
-                self.hosted.restart_transactions();
+                self.transactions.restart();
                 self.model.restart();
                 "crash of the transactions' coordinator".to_owned()
             }
             _ => {
-                self.hosted.restart_group();
+                self.group = self.group.reloaded();
                 "crash of the group's coordinator".to_owned()
             }
         }
+    }
+
+    fn commit_offset(&mut self, partition: i32, offset: i64, writer: Option<Identity>) -> GroupReply {
+        let mut commit = commit(speaker("", -1), "t", partition, offset);
+        commit.writer = writer.map(|(producer, epoch)| TransactionalWriter {
+            producer_id: ProducerId(producer),
+            producer_epoch: epoch,
+            marker_count: None,
+        });
+        self.group.answer(GroupRequest::CommitOffsets(commit))
     }
 
     fn compare<T: PartialEq + std::fmt::Debug>(&mut self, asked: String, found: &T, meant: &T) -> String {
@@ -396,7 +189,7 @@ impl Walk {
     fn check(&mut self) {
         let mut decided = BTreeSet::new();
         for id in IDS {
-            let described = self.hosted.ask(TransactionRequest::Describe { transactional_id: id.to_owned() });
+            let described = self.transactions.ask(TransactionRequest::Describe { transactional_id: id.to_owned() });
             let Some(known) = self.model.ids.get(id) else {
                 assert_eq!(described, TransactionReply::Refused(ErrorCode::TransactionalIdNotFound), "{id}");
                 continue;
@@ -417,18 +210,22 @@ impl Walk {
                 decided.insert((id.to_owned(), known.now, commits, partitions));
             }
         }
-        let jobs = self.hosted.jobs.iter().map(|job| {
+        let jobs = self.transactions.jobs.iter().map(|job| {
             let partitions = job.partitions.keys().cloned().collect();
             (job.transactional_id.clone(), (job.producer_id.0, job.producer_epoch), job.is_commit, partitions)
         });
-        assert_eq!(self.hosted.jobs.len(), decided.len(), "one job for each that is decided");
+        assert_eq!(self.transactions.jobs.len(), decided.len(), "one job for each that is decided");
         assert_eq!(jobs.collect::<BTreeSet<_>>(), decided, "what is to be written");
         for partition in 0..2 {
             let known = self.model.offsets.get(&partition).cloned().unwrap_or_default();
             let committed = known.committed.map_or(-1, |(_, offset)| offset);
-            assert_eq!(self.hosted.fetch_offset(partition, false), Ok(committed), "offset of {partition}");
-            let stable = if known.pending.is_empty() { Ok(committed) } else { Err(ErrorCode::UnstableOffsetCommit) };
-            assert_eq!(self.hosted.fetch_offset(partition, true), stable, "stable offset of {partition}");
+            assert_eq!(self.group.committed("t", partition), committed, "offset of {partition}");
+            let stable = match known.pending.is_empty() {
+                true => (ErrorCode::None, committed),
+                false => (ErrorCode::UnstableOffsetCommit, -1),
+            };
+            let found = self.group.fetched("t", partition, true);
+            assert_eq!((found.error, found.offset), stable, "stable offset of {partition}");
         }
     }
 }

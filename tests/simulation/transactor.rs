@@ -16,8 +16,6 @@ use alluvium::wire::messages::end_txn_request::EndTxnRequest;
 use alluvium::wire::messages::end_txn_response::EndTxnResponse;
 use alluvium::wire::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic};
 use alluvium::wire::messages::fetch_response::FetchResponse;
-use alluvium::wire::messages::find_coordinator_request::FindCoordinatorRequest;
-use alluvium::wire::messages::find_coordinator_response::FindCoordinatorResponse;
 use alluvium::wire::messages::init_producer_id_request::InitProducerIdRequest;
 use alluvium::wire::messages::init_producer_id_response::InitProducerIdResponse;
 use alluvium::wire::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
@@ -259,19 +257,6 @@ async fn check(client: &Client, story: &Story, topic: Uuid) -> Result<(), CallEr
 }
 
 impl Connection {
-    /// The node that has the coordinator of a group, or of a transactional id (`key_type` 1).
-    pub(crate) async fn coordinator_of(&mut self, key: &str, key_type: i8) -> Result<i32, CallError> {
-        let request =
-            FindCoordinatorRequest { key_type, coordinator_keys: vec![key], ..FindCoordinatorRequest::default() };
-        let body = self.call(ApiKey::FindCoordinator, 4, |out| request.encode(out, 4)).await?;
-        let response = FindCoordinatorResponse::decode(&mut Reader::new(&body), 4).map_err(nonsense)?;
-        match response.coordinators.first() {
-            Some(found) if found.error_code == 0 => Ok(found.node_id),
-            Some(found) => Err(CallError::Refused(found.error_code)),
-            None => Err(CallError::Nonsense("no coordinator in the answer".into())),
-        }
-    }
-
     pub(crate) async fn init_transactions(&mut self, id: &str, timeout_ms: i32) -> Result<(i64, i16), CallError> {
         let request = InitProducerIdRequest {
             transactional_id: Some(id),

@@ -22,6 +22,7 @@ import versions
 import recompress
 import log_dirs
 import transactions
+import produce_order
 import coordinator_frames
 
 if __name__ == "__main__":

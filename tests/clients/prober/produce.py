@@ -167,7 +167,7 @@ def _(probe):
     equal(probe.end(topic), 0, "end offset")
 
 
-@suite.case("acks")
+@suite.case("C031-acks")
 def _(probe):
     topic = probe.topic()
     with probe.connect(topic) as connection:
