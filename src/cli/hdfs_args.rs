@@ -28,6 +28,9 @@ pub struct HdfsArgs {
     /// After that long a call of the store has failed, in milliseconds [default: 60000]
     #[arg(long, value_name = "MS", help_heading = "HDFS", value_parser = clap::value_parser!(u64).range(1..))]
     pub tier_deadline: Option<u64>,
+    /// So has one that reads or writes and whose bytes have not moved for that long, in milliseconds [default: 30000]
+    #[arg(long, value_name = "MS", help_heading = "HDFS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub tier_watchdog: Option<u64>,
 }
 
 impl HdfsArgs {
@@ -42,27 +45,9 @@ impl HdfsArgs {
             replication: self.hdfs_replication,
             settings: self.hdfs_settings.clone(),
             deadline_ms: self.tier_deadline.unwrap_or(DEADLINE_MS),
+            watchdog_ms: self.tier_watchdog.unwrap_or(WATCHDOG_MS),
         }
     }
-}
-
-/// Takes a `--set` that is about HDFS: those of the HDFS plugin for Kafka 2.8, and Hadoop's own behind `hdfs.conf.`. False
-/// where it is another one. A flag that says the same comes first.
-pub(in crate::cli) fn take_setting(options: &mut HdfsOptions, key: &str, value: &str) -> bool {
-    let key = key.strip_prefix("rsm.config.").unwrap_or(key);
-    if let Some(key) = key.strip_prefix("hdfs.conf.") {
-        if !options.settings.iter().any(|(other, _)| other == key) {
-            options.settings.push((key.to_owned(), value.to_owned()));
-        }
-        return true;
-    }
-    let place = match key.strip_prefix("remote.log.storage.").unwrap_or(key) {
-        "hdfs.user" => &mut options.user,
-        "hdfs.keytab.path" => &mut options.keytab,
-        _ => return false,
-    };
-    place.get_or_insert_with(|| value.to_owned());
-    true
 }
 
 fn parse_setting(text: &str) -> Result<(String, String), String> {
@@ -72,27 +57,4 @@ fn parse_setting(text: &str) -> Result<(String, String), String> {
 
 /// A close may wait for DataNodes that are slow to report.
 const DEADLINE_MS: u64 = 60_000;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_of_the_plugin_are_taken_where_no_flag_says_otherwise() {
-        let mut options = HdfsOptions { user: Some("flag".to_owned()), ..HdfsOptions::default() };
-        let taken = [
-            ("remote.log.storage.hdfs.user", "a", true),
-            ("hdfs.user", "b", true),
-            ("rsm.config.hdfs.keytab.path", "/k", true),
-            ("hdfs.conf.dfs.client.socket-timeout", "3000", true),
-            ("rsm.config.hdfs.conf.dfs.client.socket-timeout", "4", true),
-            ("remote.log.storage.hdfs.base.dir", "/base", false),
-            ("log.retention.ms", "1", false),
-        ];
-        for (key, value, is_taken) in taken {
-            assert_eq!(take_setting(&mut options, key, value), is_taken, "{key}");
-        }
-        assert_eq!((options.user.as_deref(), options.keytab.as_deref()), (Some("flag"), Some("/k")));
-        assert_eq!(options.settings, [("dfs.client.socket-timeout".to_owned(), "3000".to_owned())]);
-    }
-}
+const WATCHDOG_MS: u64 = 30_000;

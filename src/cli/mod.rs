@@ -61,6 +61,7 @@ pub mod tier_cat;
 pub mod tier_rebuild;
 pub mod tier_restore;
 pub mod tier_scrub;
+pub mod tier_settings;
 pub mod tier_verify;
 pub mod topic_admin;
 pub mod topics;

@@ -11,14 +11,14 @@ use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use super::args::{self, ServeArgs};
-use super::hdfs_args;
 use super::serve_options::{Machine, ServeError, ServeOptions};
+use super::tier_settings;
 use crate::control::broker_config::{BrokerConfig, Effect};
 use crate::control::id::{BrokerId, CoreIndex};
 use crate::ring::core::CoreOptions;
 use crate::server::boot::{self, ServerOptions};
 use crate::shard::options::{BrokerAddress, ListenMode, ShardOptions, TierOptions};
-use crate::tier::hdfs_options::TIER_THREAD;
+use crate::tier::hdfs_options::TIER_THREADS;
 
 /// Runs `alluvium serve` until it ends.
 pub fn run(args: &ServeArgs) -> ExitCode {
@@ -64,13 +64,13 @@ fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     boot::serve(server, ready, wait_for_stop).map_err(ServeError::Server)
 }
 
-/// A panic ends the process, with its message: nothing may be served by what a core has left half-done. The thread that
-/// speaks to HDFS alone goes on: what panics there is the client of HDFS, and it ends one call, which is tried again.
+/// A panic ends the process, with its message: nothing may be served by what a core has left half-done. The threads that
+/// speak to HDFS alone go on: what panics there is the client of HDFS, and it ends one call, which is tried again.
 fn end_at_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
-        if std::thread::current().name() != Some(TIER_THREAD) {
+        if !std::thread::current().name().is_some_and(|name| name.starts_with(TIER_THREADS)) {
             std::process::abort();
         }
     }));
@@ -86,14 +86,15 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
     let mut broker_config = BrokerConfig::default();
     let mut hdfs = options.hdfs.clone();
     for (key, value) in &options.settings.value {
-        if hdfs_args::take_setting(&mut hdfs, key, value) {
+        if tier_settings::take_setting(&mut hdfs, key, value) {
             continue;
         }
-        match broker_config.set(key, value).map_err(ServeError::Setting)? {
+        match broker_config.set(&tier_settings::full_name(key), value).map_err(ServeError::Setting)? {
             Effect::Works => {}
             Effect::NoMeaning { why } => warn!(key, value, why, "this setting has no meaning here"),
         }
     }
+    tier_settings::settle(&mut hdfs);
     if options.tier.value.is_some() {
         broker_config.enable_tier();
     }

@@ -13,6 +13,7 @@ use super::address::{Address, KAFKA_PORT};
 use super::args::{Durability, ListenMode, ServeArgs};
 use super::byte_size;
 use super::cores::{self, CORES_MAX, CoresError, Processor};
+use super::tier_settings::{self, TierSettingError};
 use crate::control::broker_config::BrokerConfigError;
 use crate::ring::ring_mask::RingMask;
 use crate::tier::hdfs_options::HdfsOptions;
@@ -111,6 +112,9 @@ pub enum ServeError {
         "--tier: this server was built without HDFS; build it with `--features hdfs`, or name a folder, file:///..."
     )]
     NoHdfs,
+    /// Settings of the tier.
+    #[error("--set: {0}")]
+    TierSetting(#[from] TierSettingError),
     /// Processors.
     #[error("--cores: {0}")]
     Cores(#[from] CoresError),
@@ -166,7 +170,11 @@ impl ServeOptions {
                 return Err(ServeError::DataDirTwice { path: path.clone() });
             }
         }
-        if !cfg!(feature = "hdfs") && matches!(args.tier, Some(TierUrl::Hdfs { .. })) {
+        let tier = match tier_settings::tier_of(args.tier.as_ref(), &args.settings)? {
+            Some(url) => Resolved { value: Some(url), source: Source::From("--set") },
+            None => args.tier.clone().map_or_else(|| Resolved::default_of(None), |url| Resolved::flag(Some(url))),
+        };
+        if !cfg!(feature = "hdfs") && matches!(tier.value, Some(TierUrl::Hdfs { .. })) {
             return Err(ServeError::NoHdfs);
         }
         let memory_bytes = match args.memory {
@@ -190,7 +198,7 @@ impl ServeOptions {
             data_dirs,
             durability: Resolved::or(args.durability, Durability::default()),
             memory_bytes,
-            tier: args.tier.clone().map_or_else(|| Resolved::default_of(None), |url| Resolved::flag(Some(url))),
+            tier,
             hdfs: args.hdfs.options(),
             tier_required: Resolved::or(args.tier_required.then_some(true), false),
             tier_memory_bytes: Resolved::or(args.tier_memory, TIER_MEMORY_BYTES),

@@ -20,6 +20,8 @@ use crate::ring::io::Io;
 use crate::ring::mesh::CoreMesh;
 use crate::shard::options::TierOptions;
 use crate::shard::tier;
+#[cfg(feature = "hdfs")]
+use crate::tier::companion::{Companion, CompanionOptions};
 use crate::tier::error::{ManifestError, MetadataError, OwnerError, StoreError};
 use crate::tier::metadata_file::{LoadedMetadata, MetadataFile};
 use crate::tier::store::{Store, TEMPORARY_FOLDER};
@@ -107,7 +109,10 @@ pub(in crate::cli) fn open_store(io: &Io, url: &TierUrl, hdfs: &HdfsArgs) -> Res
         is_required: true,
         memory_bytes: 0,
         #[cfg(feature = "hdfs")]
-        companion: Some(crate::tier::companion::Companion::start(hdfs.deadline_ms)?),
+        companion: match url {
+            TierUrl::Hdfs { .. } => Some(Companion::start(&CompanionOptions::new(0, None, &hdfs))?),
+            _ => None,
+        },
         hdfs,
     };
     tier::store_of(io, &options).ok_or(TierCommandError::NoHdfs)

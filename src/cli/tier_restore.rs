@@ -24,9 +24,21 @@ use crate::wire::uuid::Uuid;
 
 /// Restores.
 pub(in crate::cli) async fn restore(io: Io, args: TierRestoreArgs) -> Result<(), TierCommandError> {
+    let mut locks = Vec::new();
+    for path in paths_of(&args) {
+        locks.push(DirLock::take(&path, LOCK_FILE).map_err(RestoreError::from)?);
+    }
+    restore_into(&io, &args).await
+}
+
+/// Restores into directories that nobody else uses.
+///
+/// # Errors
+/// In words for the operator. What was written until then is no server's data: the directories are to be emptied.
+pub async fn restore_into(io: &Io, args: &TierRestoreArgs) -> Result<(), TierCommandError> {
     let began_at = io.now();
-    let (_locks, dirs) = take_empty_dirs(&io, &args).await?;
-    let store = open_store(&io, &args.from, &args.hdfs)?;
+    let dirs = empty_dirs(io, args).await?;
+    let store = open_store(io, &args.from, &args.hdfs)?;
     let wanted = Wanted { topics: args.topics.clone(), is_slow: args.slow };
     let entries = match store.list("").await {
         Ok(entries) => entries.len(),
@@ -36,16 +48,16 @@ pub(in crate::cli) async fn restore(io: Io, args: TierRestoreArgs) -> Result<(),
     if entries == 0 {
         return Err(RestoreError::NothingThere { url: store.url() }.into());
     }
-    let cluster_id = owner::find(&io, &store).await?;
+    let cluster_id = owner::find(io, &store).await?;
     let progress = Progress::of_count(entries as u64);
     let looked_at = |folder: &str| {
         progress.at(folder);
         progress.add(1);
     };
-    let source = restore_source::gather(&io, &store, &wanted, looked_at).await?;
+    let source = restore_source::gather(io, &store, &wanted, looked_at).await?;
     drop(progress);
-    let cluster_id = take_owner(&io, &store, cluster_id).await?;
-    let files = RestoredDirs { io: &io, dirs, store_url: store.url() };
+    let cluster_id = take_owner(io, &store, cluster_id).await?;
+    let files = RestoredDirs { io, dirs, store_url: store.url() };
     let mut report = Report { lines: source.notes.clone(), ..Report::default() };
     let catalog = plan_catalog(&source, &wanted, &cluster_id, &files, &mut report);
     for topic in &wanted.topics {
@@ -58,31 +70,29 @@ pub(in crate::cli) async fn restore(io: Io, args: TierRestoreArgs) -> Result<(),
     let node_id = i32::try_from(args.node_id.unwrap_or(NODE_ID)).unwrap_or(i32::MAX);
     files.finish(&cluster_id, node_id, catalog).await?;
     let elapsed_ms = io.now().since(began_at) / 1_000_000;
-    report.print(&source, &files, &args, elapsed_ms);
+    report.print(&source, &files, args, elapsed_ms);
     Ok(())
 }
 
-/// Locks the directories, and sees that nothing is in them.
-async fn take_empty_dirs(
-    io: &Io,
-    args: &TierRestoreArgs,
-) -> Result<(Vec<DirLock>, Vec<(PathBuf, DirectoryId)>), TierCommandError> {
-    let default = [PathBuf::from("./data")];
-    let paths = if args.data_dirs.is_empty() { &default[..] } else { &args.data_dirs[..] };
-    let (mut locks, mut dirs) = (Vec::new(), Vec::new());
-    for path in paths {
-        locks.push(DirLock::take(path, LOCK_FILE).map_err(RestoreError::from)?);
-        let is_free = match data_dir::is_free(io, path).await {
+fn paths_of(args: &TierRestoreArgs) -> Vec<PathBuf> {
+    if args.data_dirs.is_empty() { vec![PathBuf::from("./data")] } else { args.data_dirs.clone() }
+}
+
+/// The directories, in which nothing is.
+async fn empty_dirs(io: &Io, args: &TierRestoreArgs) -> Result<Vec<(PathBuf, DirectoryId)>, TierCommandError> {
+    let mut dirs = Vec::new();
+    for path in paths_of(args) {
+        let is_free = match data_dir::is_free(io, &path).await {
             Ok(is_free) => is_free,
             Err(data_dir::DataDirError::NotOurs { .. }) => false,
             Err(error) => return Err(RestoreError::from(error).into()),
         };
         if !is_free {
-            return Err(RestoreError::NotEmpty { path: path.clone() }.into());
+            return Err(RestoreError::NotEmpty { path }.into());
         }
-        dirs.push((path.clone(), DirectoryId(random_id(io))));
+        dirs.push((path, DirectoryId(random_id(io))));
     }
-    Ok((locks, dirs))
+    Ok(dirs)
 }
 
 fn random_id(io: &Io) -> [u8; 16] {

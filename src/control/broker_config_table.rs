@@ -31,7 +31,6 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("log.dir", "--data-dir"),
     ("log.dirs", "--data-dir"),
     ("remote.log.storage.system.enable", "--tier"),
-    ("remote.log.storage.manager.class.name", "--tier"),
     ("remote.log.storage.hdfs.base.dir", "--tier"),
     ("remote.log.storage.hdfs.fs.uri", "--tier"),
 ];
@@ -206,6 +205,7 @@ pub const BROKER_CONFIGS: &[BrokerConfigKey] = &[
     idle("remote.log.metadata.manager.listener.name", String, None, TIER_METADATA),
     idle("remote.log.reader.max.pending.tasks", Int, Some("100"), THREADS),
     idle("remote.log.reader.threads", Int, Some("10"), THREADS),
+    idle("remote.log.storage.manager.class.name", String, None, Some("the tier's stores are built in; --tier names the one to use")),
     idle("remote.log.storage.manager.class.path", String, None, Some("the tier's stores are built in; --tier names the one to use")),
     idle("remote.log.storage.manager.impl.prefix", String, Some("rsm.config."), Some("the tier's stores are built in; --tier names the one to use")),
     idle("remote.log.storage.hdfs.remote.read.bytes", Int, None, Some("HDFS is read in pieces of up to 1 MiB")),

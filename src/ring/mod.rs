@@ -31,6 +31,7 @@ mod socket;
 pub mod startup_check;
 mod syscall;
 pub mod task;
+pub mod thread_priority;
 pub mod timer;
 pub mod turn;
 mod uring;

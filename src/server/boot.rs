@@ -26,7 +26,7 @@ use crate::shard::error::StartError;
 use crate::shard::hosting::Closed;
 use crate::shard::options::{ListenMode, ShardOptions};
 #[cfg(feature = "hdfs")]
-use crate::tier::companion::Companion;
+use crate::tier::companion::{Companion, CompanionOptions};
 #[cfg(feature = "hdfs")]
 use crate::tier::tier_url::TierUrl;
 
@@ -75,9 +75,14 @@ pub enum ServeError {
     /// A core could not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The thread that speaks to HDFS.
-    #[error("the thread that speaks to HDFS could not be started: {0}")]
-    Companion(io::Error),
+    /// The thread beside a core that speaks to HDFS.
+    #[error("the thread of core {core} that speaks to HDFS could not be started: {source}")]
+    Companion {
+        /// Index of the core.
+        core: usize,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A core's thread is gone.
     #[error("core {core} ended unexpectedly; see the lines above")]
     CoreGone {
@@ -97,10 +102,6 @@ pub fn serve(mut options: ServerOptions, ready: impl FnOnce(), wait_for_stop: im
     // Half of the descriptors for segments; connections have the rest.
     let open_files = usize::try_from(offered.open_files_max).unwrap_or(usize::MAX);
     options.shard.open_files_max = (open_files / 2 / cores.max(1)).clamp(OPEN_SEGMENTS_MIN, OPEN_SEGMENTS_MAX);
-    #[cfg(feature = "hdfs")]
-    if let Some(tier) = options.shard.tier.as_mut().filter(|tier| matches!(tier.url, TierUrl::Hdfs { .. })) {
-        tier.companion = Some(Companion::start(tier.hdfs.deadline_ms).map_err(ServeError::Companion)?);
-    }
     // All ports and all locks first: a server that cannot have them changes nothing on the disk.
     let ports = bind_soon(|| bind(&options)).map_err(|taken| ServeError::Port {
         core: taken.core,
@@ -306,6 +307,8 @@ impl CoreThread {
         let index = seat.core_index();
         let Self { ring, shard, port, mail, news, stop } = self;
         let _notice = EndNotice { core: index, news: news.clone() };
+        #[cfg(feature = "hdfs")]
+        let shard = with_companion(shard, index, ring.cpu)?;
         let ran = ring_core::run(ring, seat, move |io| async move {
             let listener = port.map(|port| port.into_listener(&io)).transpose();
             let listener = listener.map_err(|source| StartError::Listen { core: index, source })?;
@@ -318,6 +321,22 @@ impl CoreThread {
         })?;
         Ok(ran?)
     }
+}
+
+/// The options of a core that has its companion, where the tier needs one. It ends with the core.
+#[cfg(feature = "hdfs")]
+fn with_companion(mut shard: ShardOptions, core: usize, cpu: Option<usize>) -> Result<ShardOptions, ServeError> {
+    if let Some(tier) = shard.tier.as_mut().filter(|tier| matches!(tier.url, TierUrl::Hdfs { .. })) {
+        let companion = Companion::start(&CompanionOptions::new(core, cpu, &tier.hdfs))
+            .map_err(|source| ServeError::Companion { core, source })?;
+        if core == 0 && !companion.can_rise() {
+            info!(
+                "the threads that speak to HDFS stay behind the cores however much waits: this process may not raise a priority (CAP_SYS_NICE, or `ulimit -e 20`)"
+            );
+        }
+        tier.companion = Some(companion);
+    }
+    Ok(shard)
 }
 
 /// Ends when the main thread asks for the stop.

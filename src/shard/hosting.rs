@@ -38,7 +38,7 @@ use crate::shard::tier_removal;
 use crate::shard::topic_limits::Durability;
 use crate::shard::topic_limits::TopicLimits;
 use crate::tier::error::MetadataError;
-use crate::tier::metadata_file::MetadataHeader;
+use crate::tier::metadata_file::{self, MetadataHeader};
 
 /// Takes a snapshot of the catalog: opens what it newly places here, then shows it, then lets go of what it takes away.
 ///
@@ -129,21 +129,21 @@ fn apply_configs(shard: &Shard, snapshot: &Snapshot, partition: &Partition) {
     }
 }
 
-/// What the partition has in the tier, as is noted beside it. What is noted there of another topic is not its own.
+/// What the partition has in the tier, as is noted beside it. What is noted there of another topic is kept for that one.
 async fn load_remote(
     shard: &Shard,
     topic: &Topic,
     id: PartitionId,
     folder: &Path,
 ) -> Result<Option<Rc<RemotePartition>>, MetadataError> {
-    let loaded = RemotePartition::load(shard.io(), folder).await?;
-    Ok(loaded.filter(|remote| {
-        let is_own = remote.header().id == id;
-        if !is_own {
-            warn!(topic = &*topic.name, partition = id.partition, found = %remote.header().id.topic_id, "the folder's remote segments are of another topic id; they are not this partition's");
-        }
-        is_own
-    }))
+    let Some(remote) = RemotePartition::load(shard.io(), folder).await? else { return Ok(None) };
+    let header = remote.header();
+    if header.id == id {
+        return Ok(Some(remote));
+    }
+    let aside = metadata_file::set_aside(shard.io(), folder, header).await?;
+    warn!(topic = &*topic.name, partition = id.partition, found_topic = header.topic, found_partition = header.id.partition, found_topic_id = %header.id.topic_id, aside = %aside.display(), "remote-segments is of another topic: it is set aside, and nothing of it is deleted; put it in that topic's folder, or restore that topic from the tier");
+    Ok(None)
 }
 
 /// A topic that is tiered from now on: its partitions get their place in the tier with their first copy.

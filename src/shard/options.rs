@@ -64,7 +64,7 @@ pub struct TierOptions {
     pub memory_bytes: usize,
     /// Where it is in HDFS.
     pub hdfs: HdfsOptions,
-    /// The thread that speaks to HDFS, for all cores; made when the server starts.
+    /// The thread that speaks to HDFS for this core; made when the core starts.
     #[cfg(feature = "hdfs")]
     pub companion: Option<Companion>,
 }

@@ -62,6 +62,13 @@ pub(in crate::shard) fn held_bytes(len_bytes: usize) -> usize {
     len_bytes.next_power_of_two().max(PAGE_BYTES)
 }
 
+/// Where pieces of records begin, for records that begin here: at a whole chunk of HDFS's checksums, so that a read of whole
+/// pieces is one of whole packets.
+pub(in crate::shard) fn log_pieces_begin(position_bytes: u64) -> u64 {
+    position_bytes - position_bytes % CHUNK_BYTES
+}
+
+const CHUNK_BYTES: u64 = 512;
 const PAGE_BYTES: usize = 4096;
 /// As much of a header and indexes as is read at once: 8,000 entries of an offset index.
 const INDEX_PIECE_BYTES: u64 = 64 * 1024;

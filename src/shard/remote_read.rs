@@ -11,7 +11,7 @@ use crate::record::offset::Offset;
 use crate::shard::core::Shard;
 use crate::shard::error::{ReadFailure, RemoteReadError};
 use crate::shard::partition::Partition;
-use crate::shard::piece_source::{PieceSource, Region};
+use crate::shard::piece_source::{PieceSource, Region, log_pieces_begin};
 use crate::shard::read::{RangeSource, RecordsRange};
 use crate::shard::remote_bytes::RemoteBytes;
 use crate::shard::tier::RemoteFile;
@@ -219,7 +219,7 @@ fn log_source(file: &RemoteFile) -> PieceSource {
     PieceSource {
         segment: file.segment,
         file: file.file.clone(),
-        begin_bytes: file.header.position_bytes(Section::Log),
+        begin_bytes: log_pieces_begin(file.header.position_bytes(Section::Log)),
         end_bytes: file.header.len_bytes(),
         region: Region::Log,
     }

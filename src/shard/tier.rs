@@ -16,7 +16,7 @@ use crate::ring::task::WaitList;
 use crate::shard::error::RemoteReadError;
 use crate::shard::manifest_writer::ManifestNews;
 use crate::shard::options::{ShardOptions, TierOptions};
-use crate::shard::piece_source::{PieceSource, Region};
+use crate::shard::piece_source::{PieceSource, Region, log_pieces_begin};
 use crate::shard::remote_bytes::RemoteBytes;
 use crate::shard::remote_cache::RemoteCache;
 use crate::shard::tier_memory::{TierMemory, TierReservation};
@@ -219,7 +219,7 @@ impl Tier {
         let source = PieceSource {
             segment: span.id(),
             // The records are the file's end; where they are not, its header tells.
-            begin_bytes: file.len_bytes().saturating_sub(u64::from(span.segment_bytes())),
+            begin_bytes: log_pieces_begin(file.len_bytes().saturating_sub(u64::from(span.segment_bytes()))),
             end_bytes: file.len_bytes(),
             file: file.clone(),
             region: Region::Log,

@@ -48,6 +48,11 @@ impl BacklogReport {
     }
 }
 
+/// Bytes of sealed segments that the tier has not.
+pub(in crate::shard) fn waiting_bytes(shard: &Shard) -> u64 {
+    waiting(shard).into_iter().map(|(_, waiting_bytes)| waiting_bytes).sum()
+}
+
 /// Bytes of sealed segments that the tier has not, by data directory.
 fn waiting(shard: &Shard) -> Vec<(PathBuf, u64)> {
     let mut found: Vec<(PathBuf, u64)> = Vec::new();
@@ -60,8 +65,12 @@ fn waiting(shard: &Shard) -> Vec<(PathBuf, u64)> {
         let copied_below = partition.copied_below();
         let log = partition.log().borrow();
         let sealed = log.segments().split_last().map_or(&[][..], |(_, sealed)| sealed);
-        let bytes: u64 =
-            sealed.iter().filter(|segment| segment.base_offset() >= copied_below).map(Segment::size_bytes).sum();
+        let bytes: u64 = sealed
+            .iter()
+            .rev()
+            .take_while(|segment| segment.base_offset() >= copied_below)
+            .map(Segment::size_bytes)
+            .sum();
         match found.iter_mut().find(|(known, _)| known == dir) {
             Some((_, waiting_bytes)) => *waiting_bytes += bytes,
             None => found.push((dir.to_owned(), bytes)),

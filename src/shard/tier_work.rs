@@ -13,7 +13,7 @@ use crate::shard::directories::is_no_space;
 use crate::shard::partition::Partition;
 use crate::shard::remote_partition::{RecordError, RemotePartition};
 use crate::shard::retention;
-use crate::shard::tier_backlog::BacklogReport;
+use crate::shard::tier_backlog::{self, BacklogReport};
 use crate::shard::tier_copy::{self, Candidate};
 use crate::shard::tier_figures::TierFigures;
 use crate::shard::tier_removal;
@@ -88,11 +88,16 @@ pub async fn keep(shard: Rc<Shard>) {
     let mut next_figures = io.now().plus_ms(FIGURES_MS);
     let mut figures = TierFigures::default();
     let mut backlog = BacklogReport::default();
+    let mut next_backlog = io.now();
     while !shard.is_stopping() {
         if io.now() >= next_pass {
             is_pass = true;
             next_pass = io.now().plus_ms(interval_ms);
             backlog.look(&shard, &tier).await;
+        }
+        if io.now() >= next_backlog && !tier.store().is_local() {
+            next_backlog = io.now().plus_ms(BACKLOG_MS);
+            tier.store().note_backlog(tier_backlog::waiting_bytes(&shard));
         }
         if io.now() >= next_figures {
             next_figures = io.now().plus_ms(FIGURES_MS);
@@ -271,5 +276,7 @@ fn plan_expiry(shard: &Shard, partition: &Partition, remote: &RemotePartition) -
 
 /// How often the figures are told, where they have changed.
 const FIGURES_MS: u64 = 30_000;
+/// How often the store is told what waits for it, at most.
+const BACKLOG_MS: u64 = 1_000;
 /// After a store that did not answer.
 const CLAIM_AGAIN_MS: u64 = 5_000;

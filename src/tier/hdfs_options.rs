@@ -17,7 +17,9 @@ pub struct HdfsOptions {
     pub settings: Vec<(String, String)>,
     /// `--tier-deadline`: after that long a call of the store has failed, in milliseconds.
     pub deadline_ms: u64,
+    /// `--tier-watchdog`: so has one whose bytes have not moved for that long, in milliseconds.
+    pub watchdog_ms: u64,
 }
 
-/// The name of the thread that speaks to HDFS; a panic there ends a call, anywhere else the process.
-pub const TIER_THREAD: &str = "tier";
+/// How the names of the threads that speak to HDFS begin; a panic there ends a call, anywhere else the process.
+pub const TIER_THREADS: &str = "tier-";

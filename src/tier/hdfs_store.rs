@@ -1,24 +1,34 @@
-//! HDFS as a store, through the companion thread.
+//! HDFS as a store, through the core's companion thread.
 //!
 //! What its client lacks is worked around here (versions 0.14): no call has a time limit of its own, so each gets one, and
-//! after a call that took too long the client is made anew, so that nothing waits on its connection any more and another
-//! NameNode is found where one hangs; a writer does not go on after a lost DataNode, so a copy begins anew; places of
-//! blocks are asked for once, at the opening, so a read that fails opens the file again; reads past the end panic, so they
-//! are cut before.
+//! those that move bytes a watchdog; after a call that took too long the client is made anew, so that nothing waits on its
+//! connection any more and another NameNode is found where one hangs; a writer does not go on after a lost DataNode, so a
+//! copy begins anew; places of blocks are asked for once, at the opening, so a read that fails opens the file again; reads
+//! past the end panic, so they are cut before.
+//!
+//! The client keeps connections to DataNodes on which a range was read to its end, for 3 s and for all threads of the
+//! process; but only the thread that made one is told when something comes on it. So that no core waits for another's
+//! companion, reads ask for a byte of the packet behind the last that they want, and leave it: such a connection is closed.
+//! At the end of a block there is no such byte; where the connection of such a read is handed to another core, and its
+//! companion stands still just then, the read is ended by the watchdog and made again.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_core::Stream;
 use hdfs_native::client::FileStatus;
 use hdfs_native::file::{FileReader, FileWriter};
 use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
+use tracing::warn;
 
 use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
-use crate::tier::companion::Companion;
+use crate::tier::companion::{Companion, Watchdog};
 use crate::tier::error::StoreError;
 use crate::tier::hdfs_error::into_io;
 use crate::tier::hdfs_options::HdfsOptions;
@@ -68,7 +78,7 @@ impl HdfsStore {
     pub fn new(io: &Io, companion: Companion, cluster: &str, base: &str, options: HdfsOptions) -> Self {
         let inner = Inner {
             io: io.clone(),
-            companion: companion.for_core(),
+            companion,
             url: format!("{cluster}{base}"),
             cluster: cluster.to_owned(),
             base: base.trim_end_matches('/').to_owned(),
@@ -83,6 +93,10 @@ impl HdfsStore {
 
     pub(in crate::tier) fn url(&self) -> String {
         self.inner.url.clone()
+    }
+
+    pub(in crate::tier) fn note_backlog(&self, waiting_bytes: u64) {
+        self.inner.companion.note_backlog(waiting_bytes);
     }
 
     fn full(&self, path: &str) -> String {
@@ -105,7 +119,15 @@ impl HdfsStore {
         &self,
         job: impl Future<Output = hdfs_native::Result<T>> + Send + 'static,
     ) -> io::Result<T> {
-        let called = self.inner.companion.call(&self.inner.io, job).await;
+        self.call_watched(async move { Ok(job.await) }).await
+    }
+
+    /// The same of a job that has steps, which the watchdog may end.
+    async fn call_watched<T: Send + 'static>(
+        &self,
+        job: impl Future<Output = io::Result<hdfs_native::Result<T>>> + Send + 'static,
+    ) -> io::Result<T> {
+        let called = self.inner.companion.call(&self.inner.io, job).await.and_then(|ended| ended);
         if called.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
             self.inner.any_order.set(true);
             self.inner.client.borrow_mut().take();
@@ -205,21 +227,25 @@ impl HdfsStore {
 
 impl HdfsUpload {
     pub(in crate::tier) async fn append(&mut self, bytes: Buffer) -> Result<Buffer, StoreError> {
-        let copied = Bytes::copy_from_slice(&bytes);
-        self.with_writer(|mut writer| async move {
-            writer.write_bytes(copied).await?;
-            Ok(writer)
+        let mut copied = Bytes::copy_from_slice(&bytes);
+        let watchdog = self.store.inner.companion.watchdog();
+        self.with_writer(move |mut writer| async move {
+            while !copied.is_empty() {
+                let step = copied.split_to(copied.len().min(STEP_BYTES));
+                // Taken when those before have been acknowledged, but for what the client holds of them.
+                if let Err(error) = watchdog.step(NOTHING_TAKEN, writer.write_bytes(step)).await? {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(writer))
         })
         .await?;
         Ok(bytes)
     }
 
     pub(in crate::tier) async fn close(mut self, len_bytes: u64) -> Result<(), StoreError> {
-        self.with_writer(|mut writer| async move {
-            writer.close().await?;
-            Ok(writer)
-        })
-        .await?;
+        // What it waits for is not to be seen: it has the deadline alone.
+        self.with_writer(|mut writer| async move { Ok(writer.close().await.map(|()| writer)) }).await?;
         let found_bytes = self.store.len_bytes(&self.path).await?;
         if found_bytes != len_bytes {
             return Err(StoreError::Length { path: self.path, found_bytes, expected_bytes: len_bytes });
@@ -233,11 +259,11 @@ impl HdfsUpload {
         job: impl FnOnce(Box<FileWriter>) -> F + Send + 'static,
     ) -> Result<(), StoreError>
     where
-        F: Future<Output = hdfs_native::Result<Box<FileWriter>>> + Send + 'static,
+        F: Future<Output = io::Result<hdfs_native::Result<Box<FileWriter>>>> + Send + 'static,
     {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let writer = self.writer.take().ok_or_else(|| StoreError::of(&self.path, gone()))?;
-        let called = self.store.call(async move { Box::pin(job(writer)).await }).await;
+        let called = self.store.call_watched(async move { Box::pin(job(writer)).await }).await;
         let called = called.inspect_err(|_| self.store.remove_later(&self.path));
         self.writer = Some(called.map_err(|e| StoreError::of(&self.path, e))?);
         Ok(())
@@ -255,9 +281,10 @@ impl HdfsFile {
         if buffer.is_empty() {
             return Ok(buffer);
         }
-        let bytes = match self.read_once(position_bytes, buffer.len()).await {
-            Ok(bytes) => bytes,
-            Err(_) => {
+        let packets = match self.read_once(position_bytes, buffer.len()).await {
+            Ok(packets) => packets,
+            Err(error) => {
+                warn!(%error, position_bytes, "a read of HDFS failed; the file is opened anew and read once more");
                 // Where its blocks are may have changed since it was opened.
                 let again = self.store.open(&self.path).await?;
                 if again.len_bytes != self.len_bytes {
@@ -269,19 +296,58 @@ impl HdfsFile {
                 self.read_once(position_bytes, buffer.len()).await?
             }
         };
-        if bytes.len() != buffer.len() {
+        let mut free = &mut buffer[..];
+        for packet in &packets {
+            let (now, later) = free.split_at_mut(packet.len().min(free.len()));
+            now.copy_from_slice(&packet[..now.len()]);
+            free = later;
+        }
+        if !free.is_empty() {
             return Err(StoreError::of(&self.path, io::Error::from(io::ErrorKind::UnexpectedEof)));
         }
-        buffer.copy_from_slice(&bytes);
         Ok(buffer)
     }
 
-    async fn read_once(&self, position_bytes: u64, len: usize) -> Result<Bytes, StoreError> {
+    async fn read_once(&self, position_bytes: u64, len: usize) -> Result<Vec<Bytes>, StoreError> {
         let reader = self.reader.borrow().clone();
         let position = usize::try_from(position_bytes).unwrap_or(usize::MAX);
-        let read = self.store.call(async move { Box::pin(reader.read_range(position, len)).await }).await;
+        let watchdog = self.store.inner.companion.watchdog();
+        let read =
+            self.store.call_watched(async move { Box::pin(read_range(&reader, position, len, watchdog)).await }).await;
         read.map_err(|e| StoreError::of(&self.path, e))
     }
+}
+
+/// Reads `len` bytes, or less where the file ends, packet by packet, the last one as it came; never to the end of what it asks
+/// for, where it can. The packets are handed over as they are: the core alone copies, into its own memory.
+async fn read_range(
+    reader: &FileReader,
+    position: usize,
+    len: usize,
+    watchdog: Watchdog,
+) -> io::Result<hdfs_native::Result<Vec<Bytes>>> {
+    let left = reader.file_length().saturating_sub(position);
+    let asked = ask_bytes(position, len).min(left);
+    let mut packets = pin!(reader.read_range_stream(position.min(reader.file_length()), asked));
+    let (mut found, mut found_bytes) = (Vec::with_capacity(len / PACKET_BYTES + 2), 0);
+    while found_bytes < len {
+        let next = poll_fn(|context| packets.as_mut().poll_next(context));
+        match watchdog.step(NOTHING_CAME, next).await? {
+            Some(Ok(packet)) => {
+                found_bytes += packet.len();
+                found.push(packet);
+            }
+            Some(Err(error)) => return Ok(Err(error)),
+            None => break,
+        }
+    }
+    Ok(Ok(found))
+}
+
+/// What is asked for where `len` bytes are wanted: one byte more than ends a packet. Packets begin at whole chunks.
+fn ask_bytes(position: usize, len: usize) -> usize {
+    let into_chunk = position % CHUNK;
+    (into_chunk + len).next_multiple_of(PACKET_BYTES) + 1 - into_chunk
 }
 
 /// Deletes what came into being late, until the NameNode has answered for a while.
@@ -340,8 +406,15 @@ fn build(cluster: &str, options: &HdfsOptions, any_order: bool) -> hdfs_native::
 
 /// A block is of whole chunks of the checksum.
 const CHUNK_BYTES: u64 = 512;
+const CHUNK: usize = 512;
+/// A DataNode sends 64 KiB in a packet, or `io.file.buffer.size` where that is more; 128 KiB are often set.
+const PACKET_BYTES: usize = 128 * 1024;
 /// HDFS's `dfs.namenode.fs-limits.min-block-size`.
 const BLOCK_BYTES_MIN: u64 = 1024 * 1024;
+/// As much as goes into one packet, about.
+const STEP_BYTES: usize = 64 * 1024;
+const NOTHING_TAKEN: &str = "no bytes of a write were taken";
+const NOTHING_CAME: &str = "no packet of a read came";
 const DOUBTFUL_MAX: usize = 1000;
 const SWEEP_MS: u64 = 2_000;
 const SWEEPS: u32 = 15;
@@ -350,3 +423,25 @@ const FOLDER_PERMISSION: u32 = 0o755;
 const REPLACE_POLICY: &str = "dfs.client.block.write.replace-datanode-on-failure.policy";
 /// The order of the NameNodes of a nameservice is that of the file otherwise, and the first may be the one that hangs.
 const RANDOM_ORDER: &str = "dfs.client.failover.random.order";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_never_comes_to_the_end_of_the_packet_that_it_wants() {
+        for packet_bytes in [4096, 64 << 10, 128 << 10] {
+            for position in [0, 1, 511, 512, 100_000, 4_000_256] {
+                for len in [1, 25, 512, 65_536, 262_144, 1 << 20, (1 << 20) + 1] {
+                    let from = position - position % CHUNK;
+                    let wanted_ends = (position + len - from).next_multiple_of(packet_bytes);
+                    let asked_ends = position + ask_bytes(position, len) - from;
+                    assert!(asked_ends > wanted_ends, "{packet_bytes}: {len} at {position}");
+                    assert!(asked_ends <= wanted_ends + PACKET_BYTES + 1, "{packet_bytes}: {len} at {position}");
+                }
+            }
+        }
+        // Whole pieces of records ask for no packet more but the one that is left.
+        assert_eq!(ask_bytes(512 * 7, 1 << 20), (1 << 20) + 1);
+    }
+}

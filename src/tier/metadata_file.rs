@@ -193,6 +193,18 @@ impl MetadataFile {
     }
 }
 
+/// Gives the file of another partition a name that says whose it is, in the same folder; lasting on return.
+///
+/// # Errors
+/// The disk refuses.
+pub async fn set_aside(io: &Io, folder: &Path, header: &MetadataHeader) -> Result<PathBuf, MetadataError> {
+    let path = folder.join(REMOTE_SEGMENTS);
+    let aside = folder.join(format!("{REMOTE_SEGMENTS}.{}-{}", header.id.topic_id, header.id.partition));
+    io.rename(&path, &aside).await.map_err(at_path(&path))?;
+    io.sync_dir(folder).await.map_err(at_path(folder))?;
+    Ok(aside)
+}
+
 /// A file that is read once, from its beginning.
 struct ReadAhead {
     file: File,

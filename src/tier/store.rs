@@ -93,6 +93,17 @@ impl Store {
         }
     }
 
+    /// Tells how much waits to be copied: the more, the less do calls stand behind other work.
+    pub fn note_backlog(&self, waiting_bytes: u64) {
+        #[cfg(feature = "hdfs")]
+        if let Self::Hdfs(store) = self {
+            store.note_backlog(waiting_bytes);
+        }
+        // The others' calls are the core's own.
+        #[cfg(not(feature = "hdfs"))]
+        let _ = waiting_bytes;
+    }
+
     /// Begins a file that is not there yet. `len_bytes` is what it will have.
     ///
     /// # Errors

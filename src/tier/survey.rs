@@ -51,7 +51,13 @@ pub enum SurveyError {
 pub struct SegmentReader {
     io: Io,
     file: StoredFile,
+    path: String,
     header: SegmentFileHeader,
+}
+
+/// A store that gave less than there is: asked again it may give all.
+fn short_read(path: &str) -> StoreError {
+    StoreError::of(path, std::io::Error::from(std::io::ErrorKind::UnexpectedEof))
 }
 
 impl SegmentReader {
@@ -62,8 +68,11 @@ impl SegmentReader {
     pub async fn open(io: &Io, store: &Store, path: &str) -> Result<Self, SurveyError> {
         let file = store.open(path).await?;
         let head = file.read(io.buffer(HEADER_BYTES), 0).await?;
+        if head.len() < HEADER_BYTES && head.len() as u64 != file.len_bytes() {
+            return Err(short_read(path).into());
+        }
         let header = SegmentFileHeader::parse(&head, file.len_bytes())?;
-        Ok(Self { io: io.clone(), file, header })
+        Ok(Self { io: io.clone(), file, path: path.to_owned(), header })
     }
 
     /// Where its sections are.
@@ -94,8 +103,9 @@ impl SegmentReader {
         }
         let position_bytes = self.header.position_bytes(section) + position_bytes;
         let bytes = self.file.read(self.io.buffer(len_bytes), position_bytes).await?;
+        // The file is long enough, as its opening has said.
         if bytes.len() < len_bytes {
-            return Err(SurveyError::Section { section });
+            return Err(short_read(&self.path).into());
         }
         Ok(bytes.to_vec())
     }

@@ -33,9 +33,10 @@ SEGMENT_RECORDS = 65
 class Broker:
     """`alluvium serve` in a folder that outlives it."""
 
-    def __init__(self, binary, port, folder, tier, *flags, cores=1, environment=None, deadline_ms=5000):
+    def __init__(self, binary, port, folder, tier, *flags, cores=1, environment=None, deadline_ms=5000, watchdog_ms=4500):
         self.binary, self.port, self.folder, self.tier, self.cores = binary, port, folder, tier, cores
-        self.flags, self.environment = ["--tier-deadline", str(deadline_ms), *SHORT_TIMES, *flags], {**os.environ, **(environment or {})}
+        self.flags = ["--tier-deadline", str(deadline_ms), "--tier-watchdog", str(watchdog_ms), *SHORT_TIMES, *flags]
+        self.environment = {**os.environ, **(environment or {})}
         self.process = None
         self.log_path = folder + ".log"
 

@@ -16,6 +16,7 @@ from stage import TOOL, Stage, ended_well, started, suite, tool
 from suite import equal, eventually, true
 
 # These register their cases.
+import companions  # noqa: F401, isort: skip
 import kerberos  # noqa: F401, isort: skip
 import readers  # noqa: F401, isort: skip
 import restored  # noqa: F401, isort: skip

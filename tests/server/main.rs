@@ -9,4 +9,5 @@ mod small_disk;
 #[path = "../support/mod.rs"]
 mod support;
 mod tier;
+mod tier_changes;
 mod tier_restore;

@@ -70,7 +70,7 @@ impl Place {
     }
 
     /// Segments on their way, or left there; manifests come and go.
-    fn half_written(&self) -> usize {
+    pub(crate) fn half_written(&self) -> usize {
         let entries = fs::read_dir(self.tier().join(".tmp")).into_iter().flatten().flatten();
         entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with("manifest-")).count()
     }

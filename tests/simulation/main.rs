@@ -22,6 +22,7 @@
 //! compaction.rs a compacted topic, whose segments are replaced while it crashes
 //! directories.rs several data directories, of which one fails
 //! remote_reads.rs a tier that is elsewhere, slow or failing: what waits for it, and what does not
+//! restored.rs a server whose disk is lost comes back from a tier that fails meanwhile
 //! deletion.rs what deleted segments leave behind
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
 //! ```
@@ -44,6 +45,7 @@ mod membership_walk;
 mod oracle;
 mod producer;
 mod remote_reads;
+mod restored;
 mod scenario;
 mod seeds;
 mod server;

@@ -21,24 +21,24 @@ use crate::seeds::seeds;
 use crate::server::{Server, SimTier, core_of};
 
 const SECOND_NS: u64 = 1_000_000_000;
-const COLD: &str = "cold";
+pub(crate) const COLD: &str = "cold";
 const HOT: &str = "hot";
-const PARTITIONS: i32 = 16;
+pub(crate) const PARTITIONS: i32 = 16;
 /// Of each partition.
-const RECORDS: i64 = 8;
+pub(crate) const RECORDS: i64 = 8;
 /// Records have times from here on, a second apart.
-const FIRST_MS: i64 = 1_700_000_000_000;
-const EARLIEST_LOCAL: i64 = -4;
+pub(crate) const FIRST_MS: i64 = 1_700_000_000_000;
+pub(crate) const EARLIEST_LOCAL: i64 = -4;
 
 /// A world with a cold and a hot topic, and a store that is as the test wants it from now on.
-struct World {
-    sim: Sim,
-    server: Server,
+pub(crate) struct World {
+    pub(crate) sim: Sim,
+    pub(crate) server: Server,
     context: String,
 }
 
 impl World {
-    fn new(seed: u64, pairs: &[&str], faults: StoreFaults) -> Self {
+    pub(crate) fn new(seed: u64, pairs: &[&str], faults: StoreFaults) -> Self {
         let context = format!("seed {seed}");
         // Syncs are quick: what takes long is the store.
         let delays = Delays { sync_ns: (100_000, 500_000), ..Delays::default() };
@@ -90,7 +90,7 @@ impl World {
     }
 
     /// A new process: nothing is in memory.
-    fn boot_with(&mut self, faults: StoreFaults) {
+    pub(crate) fn boot_with(&mut self, faults: StoreFaults) {
         self.boot_within(faults, 16 << 20);
     }
 
@@ -100,7 +100,7 @@ impl World {
         self.boot();
     }
 
-    fn boot(&mut self) {
+    pub(crate) fn boot(&mut self) {
         self.server.boot();
         let ready = self.sim.run_until(|| self.server.is_ready() || self.server.failure().is_some(), 60 * SECOND_NS);
         assert!(
@@ -112,7 +112,7 @@ impl World {
     }
 
     /// Runs a client on a machine of its own.
-    fn run<T: 'static>(&self, job: impl AsyncFnOnce(Io) -> T + 'static) -> T {
+    pub(crate) fn run<T: 'static>(&self, job: impl AsyncFnOnce(Io) -> T + 'static) -> T {
         let io = self.sim.machine().core(0);
         let task = io.clone();
         let ran = self.sim.run(&io, 600 * SECOND_NS, async move { job(task).await });
@@ -120,7 +120,7 @@ impl World {
     }
 }
 
-async fn leader(io: &Io, topic: &str, partition: i32) -> (Uuid, Connection) {
+pub(crate) async fn leader(io: &Io, topic: &str, partition: i32) -> (Uuid, Connection) {
     let mut first = Connection::open(io, Server::address(0)).await.expect("it listens");
     let topics = first.metadata().await.expect("it answers");
     let view = &topics[topic];
@@ -142,7 +142,7 @@ async fn neighbours(io: &Io) -> (Connection, Uuid, Vec<i32>, Uuid, i32) {
     (connection, cold.id, of(&cold.leaders), hot.id, hot_here)
 }
 
-async fn produce(io: &Io, topic: &str, partition: i32, time_ms: i64) {
+pub(crate) async fn produce(io: &Io, topic: &str, partition: i32, time_ms: i64) {
     let (id, mut connection) = leader(io, topic, partition).await;
     let mut builder = BatchBuilder::new();
     builder.add(time_ms, None, Some(&[7; 200]));
@@ -151,7 +151,7 @@ async fn produce(io: &Io, topic: &str, partition: i32, time_ms: i64) {
 }
 
 /// The error code, and the offset.
-async fn list(connection: &mut Connection, partition: i32, timestamp: i64, timeout_ms: i32) -> (i16, i64) {
+pub(crate) async fn list(connection: &mut Connection, partition: i32, timestamp: i64, timeout_ms: i32) -> (i16, i64) {
     let asked = ListOffsetsPartition { partition_index: partition, current_leader_epoch: -1, timestamp };
     let request = ListOffsetsRequest {
         replica_id: -1,
@@ -175,7 +175,7 @@ async fn fetch(
     fetch_as(connection, wanted, 0, bytes_max, partition_bytes_max, 0).await
 }
 
-async fn fetch_as(
+pub(crate) async fn fetch_as(
     connection: &mut Connection,
     wanted: &[(Uuid, i32)],
     fetch_offset: i64,
@@ -347,6 +347,64 @@ fn a_lookup_by_time_ends_when_its_time_is_up() {
             let (_, found) = timed(&task, list(&mut connection, partition, FIRST_MS + 1, 0)).await;
             assert_eq!(found, (0, 1), "seed {seed}");
         });
+    }
+}
+
+/// A close that fails may have closed, or half of it, or nothing: the copy is made again, under another name.
+#[test]
+fn c162_copies_whose_calls_fail_are_made_again() {
+    for seed in seeds(4) {
+        let failing = StoreFaults { error_per_million: 100_000, ..StoreFaults::default() };
+        let mut world = World::new(seed, &[], failing);
+        world.run(async move |io: Io| {
+            for partition in 0..4 {
+                for at in RECORDS..2 * RECORDS {
+                    produce(&io, COLD, partition, FIRST_MS + 1000 * at).await;
+                }
+            }
+            for partition in 0..4 {
+                let (_, mut connection) = leader(&io, COLD, partition).await;
+                while list(&mut connection, partition, EARLIEST_LOCAL, 0).await != (0, 2 * RECORDS) {
+                    io.sleep_ms(50).await;
+                }
+            }
+        });
+        world.boot_with(StoreFaults::default());
+        world.run(async move |io: Io| {
+            for partition in 0..4 {
+                let (id, mut connection) = leader(&io, COLD, partition).await;
+                for at in 0..2 * RECORDS {
+                    let found = fetch_as(&mut connection, &[(id, partition)], at, 1, 1, 0).await;
+                    assert!(found[0].0 == 0 && found[0].1 > 200, "seed {seed}: record {at}: {found:?}");
+                }
+            }
+        });
+        world.server.crash(Crash::Kill);
+    }
+}
+
+/// `fetch.max.bytes` counts what comes of the tier like all else; the first batch alone may be longer.
+#[test]
+fn a_fetch_brings_no_more_than_it_asks_for_whatever_tier_it_is_of() {
+    for seed in seeds(4) {
+        let mut world = World::new(seed, &["remote.fetch.max.wait.ms=20000"], slow(1_000));
+        world.run(async move |io: Io| {
+            let (mut connection, cold, partitions, hot, hot_partition) = neighbours(&io).await;
+            let cold_first: Vec<_> =
+                partitions.iter().map(|partition| (cold, *partition)).chain([(hot, hot_partition)]).collect();
+            let hot_first: Vec<_> = cold_first.iter().rev().copied().collect();
+            let one = fetch(&mut connection, &cold_first[..1], 1, 1).await[0].1;
+            assert!(one > 200, "seed {seed}: the first batch is brought whole: {one}");
+            for wanted in [cold_first, hot_first] {
+                for bytes_max in [1, 300, 600, 1000, 2000, 1 << 20] {
+                    let found = fetch(&mut connection, &wanted, bytes_max, 1 << 20).await;
+                    let bytes: usize = found.iter().map(|(_, bytes)| bytes).sum();
+                    let most = usize::try_from(bytes_max).expect("small").max(one);
+                    assert!((one..=most).contains(&bytes), "seed {seed}: {bytes} of {bytes_max}: {found:?}");
+                }
+            }
+        });
+        world.server.crash(Crash::Kill);
     }
 }
 

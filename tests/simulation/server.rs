@@ -260,7 +260,7 @@ impl LifeState {
     }
 }
 
-const NODE_ID: i32 = 1;
+pub(crate) const NODE_ID: i32 = 1;
 const PORT: u16 = 9092;
-const DATA_DIR: &str = "/data";
-const TIER_DIR: &str = "/tier";
+pub(crate) const DATA_DIR: &str = "/data";
+pub(crate) const TIER_DIR: &str = "/tier";

@@ -28,6 +28,10 @@ use alluvium::wire::messages::list_offsets_request::{ListOffsetsPartition, ListO
 use alluvium::wire::messages::list_offsets_response::ListOffsetsResponse;
 use alluvium::wire::messages::metadata_request::{MetadataRequest, MetadataRequestTopic};
 use alluvium::wire::messages::metadata_response::MetadataResponse;
+use alluvium::wire::messages::offset_for_leader_epoch_request::{
+    OffsetForLeaderEpochRequest, OffsetForLeaderPartition, OffsetForLeaderTopic,
+};
+use alluvium::wire::messages::offset_for_leader_epoch_response::OffsetForLeaderEpochResponse;
 use alluvium::wire::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
 use alluvium::wire::messages::produce_response::ProduceResponse;
 use alluvium::wire::reader::{DecodeError, Reader};
@@ -301,6 +305,25 @@ impl Client {
         )
     }
 
+    /// OffsetForLeaderEpoch of one partition: error code, the epoch that is known, and where it ends.
+    pub(crate) fn epoch_end(&mut self, topic: &str, partition: i32, leader_epoch: i32) -> io::Result<(i16, i32, i64)> {
+        let asked = OffsetForLeaderPartition { partition, current_leader_epoch: -1, leader_epoch };
+        let request = OffsetForLeaderEpochRequest {
+            replica_id: -1,
+            topics: vec![OffsetForLeaderTopic { topic, partitions: vec![asked] }],
+        };
+        self.call(
+            ApiKey::OffsetForLeaderEpoch,
+            EPOCH_END_VERSION,
+            |out| request.encode(out, EPOCH_END_VERSION),
+            |reader| {
+                let response = OffsetForLeaderEpochResponse::decode(reader, EPOCH_END_VERSION)?;
+                let found = &response.topics[0].partitions[0];
+                Ok((found.error_code, found.leader_epoch, found.end_offset))
+            },
+        )
+    }
+
     /// The partitions of a topic by index; the topic's error code where it has one.
     pub(crate) fn partitions(&mut self, topic: &str) -> io::Result<Result<Vec<Led>, i16>> {
         let request = MetadataRequest {
@@ -415,6 +438,7 @@ const DELETE_RECORDS_VERSION: i16 = 2;
 const DELETE_VERSION: i16 = 5;
 const METADATA_VERSION: i16 = 12;
 /// The last, with all of its questions.
+const EPOCH_END_VERSION: i16 = 4;
 const LIST_OFFSETS_VERSION: i16 = 11;
 const INIT_PRODUCER_VERSION: i16 = 4;
 /// Longer than any stall of a busy machine.
