@@ -1,4 +1,4 @@
-//! What groups cost: heartbeats, commits, a large rebalance, the first use of a server.
+//! What groups cost: heartbeats, commits, a large rebalance, the first use of a server, the replay of a coordinator.
 //!
 //! `cargo bench --bench groups` starts a server of one core with `--durability segment` and prints a line for each figure.
 //! CPU is the server process's (`/proc/PID/stat`), so a client that is slow does not count; latencies are a client's, from
@@ -52,6 +52,8 @@ fn main() {
     rebalance(&server);
     heartbeats(&server);
     echo();
+    drop(server);
+    replay();
 }
 
 fn start(folder: &std::path::Path, initial_delay_ms: u32) -> Server {
@@ -95,6 +97,35 @@ fn first_use() {
     );
 }
 
+/// 100,000 committed offsets in one coordinator, read back after a kill.
+fn replay() {
+    const GROUPS: i64 = 1000;
+    const PARTITIONS: i32 = 100;
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let mut plan = ServerPlan::new(&folder.path().join("data"));
+    plan.cores = "1".to_owned();
+    let plan = plan.flags("--durability segment --set offsets.topic.num.partitions=1");
+    let server = plan.start();
+    let mut connection = client(&server);
+    connection.create_topic("t", PARTITIONS, &[]).expect("it is new");
+    wait_for_coordinator(&server);
+    for number in 0..GROUPS {
+        send_commit(&mut connection, &format!("replayed-{number}"), 0..PARTITIONS, number);
+        receive_committed(&mut connection);
+    }
+    server.kill();
+    let server = plan.start();
+    let took_ms = support::wait::until("the coordinator", Duration::from_secs(60), || {
+        let log = server.log();
+        let line =
+            log.lines().find(|line| line.contains("coordinator loaded") && line.contains("__consumer_offsets"))?;
+        assert!(line.contains(&format!("records={}", GROUPS * i64::from(PARTITIONS))), "{line}");
+        let field = line.split("elapsed_ms=").nth(1)?;
+        field.split(|byte: char| !byte.is_ascii_digit()).next()?.parse::<u64>().ok()
+    });
+    println!("replay of 100,000 committed offsets: {took_ms} ms");
+}
+
 /// 10,000 commits a second, one partition each, over 1,000 groups and ten connections.
 fn commits(server: &Server) {
     const CONNECTIONS: u64 = 10;
@@ -114,7 +145,7 @@ fn commits(server: &Server) {
                         thread::sleep(left);
                     }
                     let group = format!("commit-{}", (u64::from(number) * CONNECTIONS + worker) % 1000);
-                    send_commit(&mut sender, &group, number.into());
+                    send_commit(&mut sender, &group, 0..1, number.into());
                 }
             });
             thread::spawn(move || {
@@ -346,9 +377,13 @@ fn beat(connection: &mut Client, group: &str, member: &Member) {
     assert_eq!(code.expect("it answers"), 0, "a member of {group}");
 }
 
-fn send_commit(connection: &mut Client, group: &str, offset: i64) {
-    let partitions =
-        vec![OffsetCommitRequestPartition { committed_offset: offset, ..OffsetCommitRequestPartition::default() }];
+fn send_commit(connection: &mut Client, group: &str, partitions: std::ops::Range<i32>, offset: i64) {
+    let partition = |index| OffsetCommitRequestPartition {
+        partition_index: index,
+        committed_offset: offset,
+        ..OffsetCommitRequestPartition::default()
+    };
+    let partitions = partitions.map(partition).collect();
     let request = OffsetCommitRequest {
         group_id: group,
         topics: vec![OffsetCommitRequestTopic { name: "t", partitions, ..OffsetCommitRequestTopic::default() }],

@@ -30,7 +30,7 @@ class Transactions:
         if id_ not in self.producers:
             return self.init(id_)
         # Who initialises while something is open fences the producer that has it, which does not know, and goes on for a while.
-        makers = [self.init] + [self.add] * 3 + [self.produce] * 6 + [self.end] * 4 + [self.fetch] * 5 + [self.list_offsets] * 4
+        makers = [self.init] * 2 + [self.add] * 3 + [self.produce] * 6 + [self.end] * 4 + [self.fetch] * 5 + [self.list_offsets] * 4
         return rng.choice(makers)(id_)
 
     def version(self, api, low, high):
