@@ -508,6 +508,14 @@ fn committed_offsets_survive_kills_and_a_corrupt_record_stops_its_coordinator_al
         assert_eq!(commit(&server, group, "read", 6), 0);
     }
     server.stop().assert_clean();
+    // Coordinators move with their partitions, where there are more or fewer cores.
+    for cores in ["1", "2"] {
+        let server = ServerPlan { cores: cores.to_owned(), ..ServerPlan::new(folder.path()) }.start();
+        for group in &groups {
+            assert_eq!(committed(&server, group, "read"), (0, 6), "{group} on {cores} cores");
+        }
+        server.stop().assert_clean();
+    }
 
     let bad = partition_of(&groups[0], 50);
     let log = folder.path().join(format!("__consumer_offsets-{bad}")).join("00000000000000000000.log");

@@ -8,8 +8,10 @@ use alluvium::wire::fetch::FetchFrame;
 use alluvium::wire::fetch_reply::{FetchRecords, FetchResponseEncoder, FetchResponseHead};
 use alluvium::wire::messages::fetch_request::FetchRequest;
 use alluvium::wire::messages::fetch_response::FetchResponse;
+use alluvium::wire::messages::metadata_response::MetadataResponse;
 use alluvium::wire::messages::produce_request::ProduceRequest;
 use alluvium::wire::messages::produce_response::ProduceResponse;
+use alluvium::wire::metadata_reply::MetadataReplyEncoder;
 use alluvium::wire::produce::{ProduceFrame, ProduceResponseEncoder};
 use alluvium::wire::reader::Reader;
 use alluvium::wire::topic_ref::Topic;
@@ -191,6 +193,22 @@ fn the_produce_response_is_written_as_kafka_writes_it() {
             }
         }
         encoder.end(message.throttle_time_ms, &message.node_endpoints).expect(&place);
+        assert_eq!(out, line.bytes, "{place}");
+    }
+}
+
+#[test]
+fn the_metadata_response_is_written_topic_by_topic_as_kafka_writes_it() {
+    for line in golden_of("MetadataResponse") {
+        let place = line.place();
+        let message = MetadataResponse::decode(&mut Reader::new(&line.bytes), line.version).expect(&place);
+        let mut out = Vec::new();
+        let topics = &message.topics;
+        let mut encoder = MetadataReplyEncoder::new(&mut out, line.version, &message, topics.len()).expect(&place);
+        for topic in topics {
+            encoder.topic(topic).expect(&place);
+        }
+        encoder.end(&message);
         assert_eq!(out, line.bytes, "{place}");
     }
 }

@@ -15,12 +15,15 @@ use crate::control::topic_name::check_topic_name;
 use crate::record::offset::TopicId;
 use crate::shard::core::Shard;
 use crate::wire::error_code::ErrorCode;
+use crate::wire::frame;
 use crate::wire::messages::metadata_request::{MetadataRequest, MetadataRequestTopic};
 use crate::wire::messages::metadata_response::{
     MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
 };
+use crate::wire::metadata_reply::MetadataReplyEncoder;
 use crate::wire::reader::Reader;
 use crate::wire::uuid::Uuid;
+use crate::wire::writer::EncodeError;
 
 /// Answers Metadata, from this core's snapshot of the catalog; makes topics where the client and the server allow it.
 pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) -> Outcome {
@@ -45,23 +48,6 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
         }
         snapshot = shard.snapshot();
     }
-    let mut slices = Slices { shard, left: PARTITIONS_A_TURN };
-    let mut topics = Vec::with_capacity(asked.map_or(snapshot.topics().len(), <[_]>::len));
-    match asked {
-        None => {
-            for topic in snapshot.topics() {
-                topics.push(found(&mut slices, topic).await);
-            }
-        }
-        Some(asked) => {
-            for topic in asked {
-                topics.push(match look_up(&snapshot, topic) {
-                    Some(topic) => found(&mut slices, topic).await,
-                    None => absent(&mut slices, topic, &created).await,
-                });
-            }
-        }
-    }
     let options = shard.options();
     let brokers = options
         .brokers
@@ -73,23 +59,65 @@ pub async fn handle(shard: &Rc<Shard>, context: &RequestContext, body: &[u8]) ->
             rack: None,
         })
         .collect();
-    if request.include_topic_authorized_operations {
-        // As Kafka: not where an id is of no topic.
-        for topic in topics.iter_mut().filter(|topic| topic.name.is_some()) {
-            topic.topic_authorized_operations = TOPIC_OPERATIONS;
-        }
-    }
-    let mut response = MetadataResponse {
+    let mut head = MetadataResponse {
         brokers,
         cluster_id: Some(&options.cluster_id),
         controller_id: options.brokers[0].id,
-        topics,
         ..MetadataResponse::default()
     };
     if request.include_cluster_authorized_operations {
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS;
+        head.cluster_authorized_operations = CLUSTER_OPERATIONS;
     }
-    Outcome::message(context, |out, version| response.encode(out, version))
+    let topics =
+        Topics { snapshot: &snapshot, asked, created, operations: request.include_topic_authorized_operations };
+    let mut out = Vec::with_capacity(REPLY_BYTES_GUESS);
+    let header_version = context.api_key.response_header_version(context.api_version);
+    let open = frame::begin_frame(&mut out, context.correlation_id, header_version);
+    match write(shard, &mut out, context.api_version, &head, &topics).await.and_then(|()| open.end(&mut out)) {
+        Ok(()) => Outcome::Bytes(out),
+        Err(error) => Outcome::Close(format!("the reply to Metadata could not be encoded: {error}")),
+    }
+}
+
+/// What is told of topics.
+struct Topics<'a> {
+    snapshot: &'a Snapshot,
+    /// All where absent.
+    asked: Option<&'a [&'a MetadataRequestTopic<'a>]>,
+    /// What came of making those that were not there.
+    created: BTreeMap<&'a str, Result<(), ErrorCode>>,
+    /// With what the client may do with each.
+    operations: bool,
+}
+
+/// Writes the answer topic by topic: what is told of one is let go before the next.
+async fn write(
+    shard: &Shard,
+    out: &mut Vec<u8>,
+    version: i16,
+    head: &MetadataResponse<'_>,
+    topics: &Topics<'_>,
+) -> Result<(), EncodeError> {
+    let count = topics.asked.map_or(topics.snapshot.topics().len(), <[_]>::len);
+    let mut encoder = MetadataReplyEncoder::new(out, version, head, count)?;
+    let mut slices = Slices { shard, left: PARTITIONS_A_TURN };
+    match topics.asked {
+        None => {
+            for topic in topics.snapshot.topics() {
+                encoder.topic(&found(&mut slices, topic, topics.operations).await)?;
+            }
+        }
+        Some(asked) => {
+            for topic in asked {
+                encoder.topic(&match look_up(topics.snapshot, topic) {
+                    Some(topic) => found(&mut slices, topic, topics.operations).await,
+                    None => absent(&mut slices, topic, topics).await,
+                })?;
+            }
+        }
+    }
+    encoder.end(head);
+    Ok(())
 }
 
 fn look_up<'a>(snapshot: &'a Snapshot, asked: &MetadataRequestTopic<'_>) -> Option<&'a Arc<Topic>> {
@@ -108,26 +136,31 @@ fn missing<'a>(snapshot: &Snapshot, asked: &[&MetadataRequestTopic<'a>]) -> Vec<
 async fn absent<'a>(
     slices: &mut Slices<'_>,
     asked: &MetadataRequestTopic<'a>,
-    created: &BTreeMap<&str, Result<(), ErrorCode>>,
+    topics: &Topics<'_>,
 ) -> MetadataResponseTopic<'a> {
     slices.spend().await;
     let error = match asked.name {
         None => ErrorCode::UnknownTopicId,
         Some(name) if check_topic_name(name).is_err() => ErrorCode::InvalidTopicException,
-        Some(name) => match created.get(name) {
+        Some(name) => match topics.created.get(name) {
             Some(Err(error)) => *error,
             _ => ErrorCode::UnknownTopicOrPartition,
         },
     };
-    MetadataResponseTopic {
+    let mut told = MetadataResponseTopic {
         error_code: error.code(),
         name: asked.name,
         topic_id: if asked.name.is_none() { asked.topic_id } else { Uuid::ZERO },
         ..MetadataResponseTopic::default()
+    };
+    // As Kafka: not where an id is of no topic.
+    if topics.operations && asked.name.is_some() {
+        told.topic_authorized_operations = TOPIC_OPERATIONS;
     }
+    told
 }
 
-async fn found<'a>(slices: &mut Slices<'_>, topic: &'a Topic) -> MetadataResponseTopic<'a> {
+async fn found<'a>(slices: &mut Slices<'_>, topic: &'a Topic, operations: bool) -> MetadataResponseTopic<'a> {
     let mut partitions = Vec::with_capacity(topic.partitions.len());
     for (partition, partition_index) in topic.partitions.iter().zip(0..) {
         slices.spend().await;
@@ -142,13 +175,17 @@ async fn found<'a>(slices: &mut Slices<'_>, topic: &'a Topic) -> MetadataRespons
             ..MetadataResponsePartition::default()
         });
     }
-    MetadataResponseTopic {
+    let mut told = MetadataResponseTopic {
         name: Some(&topic.name),
         topic_id: Uuid(topic.id.0),
         is_internal: is_internal(&topic.name),
         partitions,
         ..MetadataResponseTopic::default()
+    };
+    if operations {
+        told.topic_authorized_operations = TOPIC_OPERATIONS;
     }
+    told
 }
 
 /// A big answer is made in slices, so that others have their turn.
@@ -168,5 +205,7 @@ impl Slices<'_> {
     }
 }
 
-/// About 50 us.
-const PARTITIONS_A_TURN: u32 = 500;
+/// Most replies are shorter; a longer one grows.
+const REPLY_BYTES_GUESS: usize = 256;
+/// About 10 us; a core looks at its clock after four polls.
+const PARTITIONS_A_TURN: u32 = 100;

@@ -19,7 +19,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_core::Stream;
 use hdfs_native::client::FileStatus;
 use hdfs_native::file::{FileReader, FileWriter};
@@ -281,8 +281,8 @@ impl HdfsFile {
         if buffer.is_empty() {
             return Ok(buffer);
         }
-        let bytes = match self.read_once(position_bytes, buffer.len()).await {
-            Ok(bytes) => bytes,
+        let packets = match self.read_once(position_bytes, buffer.len()).await {
+            Ok(packets) => packets,
             Err(error) => {
                 warn!(%error, position_bytes, "a read of HDFS failed; the file is opened anew and read once more");
                 // Where its blocks are may have changed since it was opened.
@@ -296,14 +296,19 @@ impl HdfsFile {
                 self.read_once(position_bytes, buffer.len()).await?
             }
         };
-        if bytes.len() != buffer.len() {
+        let mut free = &mut buffer[..];
+        for packet in &packets {
+            let (now, later) = free.split_at_mut(packet.len().min(free.len()));
+            now.copy_from_slice(&packet[..now.len()]);
+            free = later;
+        }
+        if !free.is_empty() {
             return Err(StoreError::of(&self.path, io::Error::from(io::ErrorKind::UnexpectedEof)));
         }
-        buffer.copy_from_slice(&bytes);
         Ok(buffer)
     }
 
-    async fn read_once(&self, position_bytes: u64, len: usize) -> Result<Bytes, StoreError> {
+    async fn read_once(&self, position_bytes: u64, len: usize) -> Result<Vec<Bytes>, StoreError> {
         let reader = self.reader.borrow().clone();
         let position = usize::try_from(position_bytes).unwrap_or(usize::MAX);
         let watchdog = self.store.inner.companion.watchdog();
@@ -313,26 +318,30 @@ impl HdfsFile {
     }
 }
 
-/// Reads `len` bytes, or less where the file ends, packet by packet; never to the end of what it asks for, where it can.
+/// Reads `len` bytes, or less where the file ends, packet by packet, the last one as it came; never to the end of what it asks
+/// for, where it can. The packets are handed over as they are: the core alone copies, into its own memory.
 async fn read_range(
     reader: &FileReader,
     position: usize,
     len: usize,
     watchdog: Watchdog,
-) -> io::Result<hdfs_native::Result<Bytes>> {
+) -> io::Result<hdfs_native::Result<Vec<Bytes>>> {
     let left = reader.file_length().saturating_sub(position);
     let asked = ask_bytes(position, len).min(left);
     let mut packets = pin!(reader.read_range_stream(position.min(reader.file_length()), asked));
-    let mut bytes = BytesMut::with_capacity(len);
-    while bytes.len() < len {
+    let (mut found, mut found_bytes) = (Vec::with_capacity(len / PACKET_BYTES + 2), 0);
+    while found_bytes < len {
         let next = poll_fn(|context| packets.as_mut().poll_next(context));
         match watchdog.step(NOTHING_CAME, next).await? {
-            Some(Ok(packet)) => bytes.extend_from_slice(&packet[..packet.len().min(len - bytes.len())]),
+            Some(Ok(packet)) => {
+                found_bytes += packet.len();
+                found.push(packet);
+            }
             Some(Err(error)) => return Ok(Err(error)),
             None => break,
         }
     }
-    Ok(Ok(bytes.freeze()))
+    Ok(Ok(found))
 }
 
 /// What is asked for where `len` bytes are wanted: one byte more than ends a packet. Packets begin at whole chunks.

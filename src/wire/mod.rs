@@ -2,7 +2,7 @@
 //!
 //! The messages in [`messages`] are generated from Kafka's own descriptors by `scripts/generate-wire`; [`produce`],
 //! [`fetch`] and [`fetch_reply`] read and write the two hot bodies by hand so that record bytes are never copied. Everything here is pure:
-//! bytes in, values out. Nothing panics or allocates beyond a small multiple of the bytes at hand, whatever a client sends,
+//! bytes in, values out. [`metadata_reply`] writes its message in parts. Nothing panics or allocates beyond a small multiple of the bytes at hand, whatever a client sends,
 //! so each `parse` and `decode` may be given to a fuzzer as it is.
 
 pub mod api_keys;
@@ -11,6 +11,7 @@ pub mod fetch;
 pub mod fetch_reply;
 pub mod frame;
 pub mod messages;
+pub mod metadata_reply;
 pub mod produce;
 pub mod reader;
 pub mod topic_ref;

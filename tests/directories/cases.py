@@ -13,13 +13,13 @@ import sys
 import tempfile
 import time
 
-from servers import ROOT, Alluvium, Kafka, dump
+from servers import ROOT, Alluvium, Kafka, dump, tool
 from batch import HEADER_BYTES, batches, batch, now_ms, record
 from connection import Connection
 from schema import Reader
 from suite import Suite, equal, true
 from world import CODECS, compress, decompress
-from generate import TOPICS, Transactional, fetch_committed, produce, records
+from generate import STATES_OF_TRANSACTIONS, TOPICS, Transactional, fetch_committed, produce, records, state_of_transactions
 
 suite = Suite("directories")
 GOLDEN = os.path.join(ROOT, "tests/golden")
@@ -169,6 +169,26 @@ def _(context):
             equal(fetch_committed(connection, "log-transactions", int(offset)), want, f"from offset {offset}")
 
 
+@suite.case("kafka-transactions-finds-and-aborts-a-hanging-transaction")
+def _(context):
+    # One is open in this log of Kafka's, and no coordinator here knows of it: readers would be held back for ever.
+    server = context.golden()
+    topic = ("--topic", "log-transactions")
+
+    def ask(*words):
+        text = tool("kafka-transactions", "--bootstrap-server", f"127.0.0.1:{server.port}", *words)
+        return [line.split() for line in text.splitlines() if line.startswith("log-transactions")]
+    found = ask("find-hanging", *topic)
+    equal([row[:4] for row in found], [["log-transactions", "0", "2", "0"]], "topic, partition, producer id and epoch")
+    start = found[0][5]
+    equal(start, "76", "its first offset, which is the last stable one")
+    ask("abort", *topic, "--partition", "0", "--start-offset", start)
+    equal(ask("find-hanging", *topic), [], "after the abort")
+    with Connection(server.cluster.leader("log-transactions")) as connection:
+        told = fetch_committed(connection, "log-transactions", 76)
+    equal((told["last_stable_offset"], [2, 76] in told["aborted"]), (told["high_watermark"], True), "readers go on")
+
+
 WRITTEN = {"files-mixed": {}, "files-rolled": {"segment_bytes": 1048576, "index_interval_bytes": 1000}, "files-idempotent": {}}
 
 
@@ -269,6 +289,24 @@ def _(context):
                  '"type":"2","data":{"group":"classic"}', '"groupInstanceId":"instance"', '"type":"3","data":{"groupId":"modern"}',
                  '"type":"5","data":{"groupId":"modern","memberId":"m"}', '"subscribedTopicNames":["read"]', '"type":"6"', '"type":"7"', '"type":"8"'):
         true(part in text, f"{part} is not in the dump: {text[:2000]}")
+
+
+@suite.case("kafka-decodes-our-transactions")
+def _(context):
+    ours = Alluvium(context.binary, context.port + 1, os.path.join(context.folder, "ours-transactions"))
+    cluster = ours.start()
+    cluster.create_topic("written", 2)
+    with cluster.connect() as connection:
+        state_of_transactions(connection, "written")
+    ours.stop()
+    logs = [name for name in glob.glob(os.path.join(ours.folder, "__transaction_state-*", "*.log")) if os.path.getsize(name)]
+    text = dump(logs, "--transaction-log-decoder", "--deep-iteration")
+    equal(complaints(text), [], "kafka-dump-log --transaction-log-decoder")
+    states = {}
+    for name, value in re.findall(r'"transactionalId":"([^"]+)"}}.*? payload: (.*)$', text, re.M):
+        data = json.loads(value)["data"]
+        states.setdefault(name, []).append((data["transactionStatus"], data["producerEpoch"]))
+    equal(states, STATES_OF_TRANSACTIONS, "status and epoch in each record")
 
 
 COMPACTED = {

@@ -52,10 +52,14 @@ class Alluvium:
                 raise AssertionError("alluvium did not stop cleanly")
 
 
+def tool(name, *words):
+    """What one of Kafka's tools says."""
+    done = subprocess.run([PEER, "tool", name, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{name}: {done.stdout[-1500:]}")
+    return done.stdout
+
+
 def dump(files, *options):
     """What kafka-dump-log says."""
-    command = [PEER, "tool", "kafka-dump-log", "--files", ",".join(files), *options]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        raise AssertionError(f"kafka-dump-log: {done.stdout[-1500:]}")
-    return done.stdout
+    return tool("kafka-dump-log", "--files", ",".join(files), *options)

@@ -7,7 +7,8 @@ One server for all; each client has a topic and a group of its own, and all go t
 3. a static member that restarts at once disturbs nobody (clients that have static members);
 4. a cooperative member keeps what is not taken from it through all of that (clients that rebalance so).
 
-And Java consumers go from the classic protocol to the consumer protocol and back, one at a time.
+And Java consumers go from the classic protocol to the consumer protocol and back, one at a time. Before all that, clients whose
+transactions no other suite tries commit and abort some, with records and offsets.
 """
 import json
 import os
@@ -19,7 +20,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../raw"))
-from batch import batch
+from batch import batch, batches, values_of
 from connection import Cluster, Connection
 from suite import unique
 
@@ -34,6 +35,7 @@ def java(protocol):
 
 PYTHON = [os.path.join(TOOLS, "python/bin/python"), os.path.join(HERE, "member.py")]
 GO = [os.path.join(TOOLS, "go/bin/member")]
+ENVIRONMENT = {**os.environ, "NODE_PATH": os.path.join(TOOLS, "node/node_modules"), "PYTHONUNBUFFERED": "1"}
 NODE = ["node", os.path.join(HERE, "node/member.js")]
 # name: command, has static members, rebalances cooperatively, tells its assignment
 CLIENTS = {
@@ -47,6 +49,13 @@ CLIENTS = {
     "sarama": (GO + ["sarama"], True, False, True),
     "kafka-go": (GO + ["kafka-go"], False, False, False),
     "kafkajs": (NODE, False, False, True),
+}
+# Who commits and aborts transactions; those of Java, librdkafka and franz-go have suites of their own.
+TRANSACTORS = {
+    "kafka-python": [PYTHON[0], os.path.join(HERE, "transactor.py"), "kafka-python"],
+    "aiokafka": [PYTHON[0], os.path.join(HERE, "transactor.py"), "aiokafka"],
+    "sarama": GO + ["sarama-transactor"],
+    "kafkajs": ["node", os.path.join(HERE, "node/transactor.js")],
 }
 
 
@@ -81,8 +90,7 @@ class Member:
 
     def __init__(self, command, bootstrap, topic, group, instance=None):
         words = command + [bootstrap, topic, group] + ([instance] if instance else [])
-        environment = {**os.environ, "NODE_PATH": os.path.join(TOOLS, "node/node_modules"), "PYTHONUNBUFFERED": "1"}
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT)
         self.held, self.history, self.reads, self.errors = [], [], [], []
         self.reader = threading.Thread(target=self.listen, daemon=True)
         self.reader.start()
@@ -277,6 +285,34 @@ class Upgrade(Scene):
             self.meet()
 
 
+class Transactor:
+    """One client's transactions: two are committed, a third aborted, each with a record for each partition and an offset."""
+
+    def __init__(self, name, server):
+        self.name, self.server, self.failure = f"{name}-transactions", server, None
+        self.command, self.topic, self.group = TRANSACTORS[name], unique(f"transactions-{name}"), unique(f"transactions-{name}")
+
+    def run(self):
+        began = time.monotonic()
+        words = self.command + [self.server.bootstrap, self.topic, self.group, str(PARTITIONS)]
+        try:
+            done = subprocess.run(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT, timeout=WITHIN_S)
+            assert done.returncode == 0, done.stdout[-800:]
+            self.check()
+        except Exception as error:  # as above
+            self.failure = f"{type(error).__name__}: {error}"
+        self.took_s = time.monotonic() - began
+
+    def check(self):
+        with Connections(self.server) as to:
+            for partition in range(PARTITIONS):
+                found = to.read_committed(self.topic, partition)
+                assert found == [b"round 0", b"round 1"], f"read_committed sees {found} of partition {partition}"
+            # Its transaction is aborted: what it said of the offset is forgotten.
+            offset = until_ok(lambda: to.stable_offset(self.group, self.topic))["CommittedOffset"]
+            assert offset == 2, f"the group has committed {offset}"
+
+
 class Connections:
     """Raw connections to whoever leads; opened as they are needed."""
 
@@ -328,6 +364,33 @@ class Connections:
         row = self.coordinator(group).call("OffsetFetch", 8, body)["Groups"][0]
         return [p["CommittedOffset"] for t in row["Topics"] for p in sorted(t["Partitions"], key=lambda p: p["PartitionIndex"])]
 
+    def read_committed(self, topic, partition):
+        """The values that a reader of read_committed sees, once nothing is open."""
+        at = self.to(self.cluster.leader(topic, partition))
+        row = {"Partition": partition, "FetchOffset": 0, "PartitionMaxBytes": 1 << 20}
+        body = {"MaxWaitMs": 0, "MinBytes": 0, "MaxBytes": 1 << 20, "IsolationLevel": 1, "Topics": [{"Topic": topic, "Partitions": [row]}], "SessionEpoch": -1}
+        for _ in range(200):
+            reply = at.call("Fetch", 12, body)["Responses"][0]["Partitions"][0]
+            if reply["LastStableOffset"] == reply["HighWatermark"]:
+                break
+            time.sleep(0.05)
+        assert reply["LastStableOffset"] == reply["HighWatermark"], f"a transaction stays open in partition {partition}"
+        begins = {(row["ProducerId"], row["FirstOffset"]) for row in reply["AbortedTransactions"] or []}
+        values, aborting = [], set()
+        for one in batches(reply["Records"]):
+            if (one["producer_id"], one["base_offset"]) in begins:
+                aborting.add(one["producer_id"])
+            if one["attributes"] & 32:
+                aborting.discard(one["producer_id"])
+            elif one["producer_id"] not in aborting:
+                values += values_of(one)
+        return values
+
+    def stable_offset(self, group, topic):
+        """The row of partition 0, refused while a transaction may still change it."""
+        body = {"Groups": [{"GroupId": group, "Topics": [{"Name": topic, "PartitionIndexes": [0]}]}], "RequireStable": True}
+        return self.coordinator(group).call("OffsetFetch", 8, body)["Groups"][0]["Topics"][0]["Partitions"][0]
+
     def group_type(self, group):
         rows = self.coordinator(group).call("ListGroups", 5, {"StatesFilter": [], "TypesFilter": []})["Groups"]
         return next(row["GroupType"] for row in rows if row["GroupId"] == group)
@@ -342,6 +405,14 @@ def until_ok(ask):
     raise AssertionError(f"error {reply['ErrorCode']}")
 
 
+def side_by_side(scenes):
+    threads = [threading.Thread(target=scene.run) for scene in scenes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def main():
     binary, port, only = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     server = Server(binary, port)
@@ -349,17 +420,17 @@ def main():
     barrier = threading.Barrier(len(names))
     scenes = [Upgrade(server, barrier) if name == "java-upgrade" else Scene(name, server, barrier) for name in names]
     cluster = Cluster(server.bootstrap)
-    for scene in scenes:
+    transactors = [Transactor(name, server) for name in TRANSACTORS if not only or name in only]
+    for scene in scenes + transactors:
         cluster.create_topic(scene.topic, PARTITIONS)
-    threads = [threading.Thread(target=scene.run) for scene in scenes]
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        # The server is stopped and killed only later.
+        side_by_side(transactors)
+        side_by_side(scenes)
     finally:
         server.process.kill()
         server.process.wait()
+    scenes = transactors + scenes
     for scene in scenes:
         print(f"FAIL {scene.name} {' '.join(scene.failure.split())[:800]}" if scene.failure else f"ok {scene.name} ({scene.took_s:.1f} s)")
     failed = sum(scene.failure is not None for scene in scenes)

@@ -1,6 +1,6 @@
 // One member of a group, in Go: member CLIENT BOOTSTRAP TOPIC GROUP [instance id]. See ../member.py.
 //
-// CLIENT is franz-go, sarama or kafka-go.
+// CLIENT is franz-go, sarama or kafka-go; or sarama-transactor, which is none (transactor.go).
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 		_, _ = io.Copy(io.Discard, bufio.NewReader(os.Stdin))
 		end()
 	}()
-	run := map[string]func(context.Context, []string, string, string, string) error{"franz-go": franz, "sarama": saramaMember, "kafka-go": kafkaGo}[client]
+	run := map[string]func(context.Context, []string, string, string, string) error{"franz-go": franz, "sarama": saramaMember, "kafka-go": kafkaGo, "sarama-transactor": saramaTransactor}[client]
 	if err := run(ctx, bootstrap, topic, group, instance); err != nil {
 		say("error", err.Error())
 		os.Exit(1)
