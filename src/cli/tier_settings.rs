@@ -131,7 +131,10 @@ mod tests {
         let base = ("remote.log.storage.hdfs.base.dir", "/kafka/tier");
         let cluster = ("remote.log.storage.hdfs.fs.uri", "hdfs://namenode:8020/");
         let named = Ok(Some("hdfs://namenode:8020/kafka/tier"));
-        let cases: &[(bool, &[(&str, &str)], Result<Option<&str>, &str>)] = &[
+        type Settings<'a> = &'a [(&'a str, &'a str)];
+        type Wanted<'a> = Result<Option<&'a str>, &'a str>;
+        type Case<'a> = (bool, Settings<'a>, Wanted<'a>);
+        let cases: &[Case<'_>] = &[
             (false, &[], Ok(None)),
             (false, &[on, base, cluster], named),
             (false, &[("hdfs.base.dir", "/kafka/tier"), ("rsm.config.hdfs.fs.uri", "hdfs://namenode:8020")], named),

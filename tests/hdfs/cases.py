@@ -21,7 +21,7 @@ import kerberos  # noqa: F401, isort: skip
 import readers  # noqa: F401, isort: skip
 import restored  # noqa: F401, isort: skip
 # The others take longer, or a cluster of their own.
-SHORT = {"walk", "killed-at-any-step", "datanode-killed", "namenode-hung", "changed-behind-its-back", "unreachable-at-the-start"}
+SHORT = {"walk", "C160-killed-at-any-step", "read-without-namenode", "datanode-killed", "namenode-hung", "changed-behind-its-back", "unreachable-at-the-start"}
 
 
 @suite.case("walk")
@@ -45,6 +45,8 @@ def _(stage):
     log = broker.log()
     equal(len(re.findall("copied a segment to the tier", log)), len(files), "log lines and files")
     true(len(files) >= records // 110 and all(length > 5000 for length in files.values()), f"one file a segment: {files}")
+    for path, length in files.items():
+        equal(stage.hdfs.status(path)["blockSize"], max(1 << 20, -(-length // 512) * 512), f"one block for {length} bytes")
     equal(broker.command("tier", "ls", "--data-dir", broker.folder, "--output", "json").count('"segment"'), len(files), "tier ls")
     true("answers, and may be written to" in broker.command("tier", "check", "--tier", broker.tier, *broker.flags), "tier check")
     # All from the beginning, by each client; by group; by offset; by time.
@@ -75,9 +77,9 @@ def _(stage):
     true(f"{len(files)} segments" in broker.verify(), "verify")
 
 
-@suite.case("killed-at-any-step")
+@suite.case("C160-killed-at-any-step")
 def _(stage):
-    """kill -9 between COPY_SEGMENT_STARTED and the local deletion, at many moments of it."""
+    """kill -9 between COPY_SEGMENT_STARTED and the local deletion, at many moments of it: a name stands for a whole file."""
     # A copy takes a third of a second, so that the moments differ.
     broker, writer = started(stage, remote_log_manager_copy_max_bytes_per_second=3 << 20)
     for after_s in (0.0, 0.05, 0.12, 0.2, 0.3, 0.4, 0.5):
@@ -159,6 +161,8 @@ def away(stage, broker, writer, leave, come_back, says="the tier's work on a par
         equal(broker.offset(-5), before, "the last offset in the tier")
         equal(broker.offset(-4), local_from, "the local beginning")
         writer.read_all(local_from)
+        # Told long before the disk is full, with what waits and what room is left.
+        broker.says(r"segments (that )?wait for the tier.* waiting_bytes=[1-9]\d* free_bytes=[1-9]", 20)
     finally:
         come_back()
     stage.hdfs.control("wait")
@@ -177,9 +181,9 @@ def _(stage):
     away(stage, broker, writer, lambda: stage.hdfs.control("hang-nn"), lambda: stage.hdfs.control("cont-nn"))
 
 
-@suite.case("safe-mode")
+@suite.case("C163-safe-mode")
 def _(stage):
-    """C163: no false finish, no local deletion; reads of what is in HDFS go on."""
+    """No false finish, no local deletion; reads of what is in HDFS go on."""
     broker, writer = started(stage)
 
     def leave():
@@ -188,9 +192,9 @@ def _(stage):
     away(stage, broker, writer, leave, lambda: stage.hdfs.control("dfsadmin", "-safemode", "leave"))
 
 
-@suite.case("datanodes-full")
+@suite.case("C164-datanodes-full")
 def _(stage):
-    """C164: no DataNode has space for a block: what is there is read, and the backlog moves when there is space."""
+    """No DataNode has space for a block: what is there is read, and the backlog moves when there is space."""
     broker, writer = started(stage)
 
     def reserve(reserved_bytes):
@@ -211,9 +215,9 @@ def _(stage):
     away(stage, broker, writer, leave, lambda: reserve(0), says="could only be written to 0 of the")
 
 
-@suite.case("quota")
+@suite.case("C164-quota")
 def _(stage):
-    """C164: no room for another name, then no room for bytes; each is said, retried, and over when there is room."""
+    """No room for another name, then no room for bytes; each is said, retried, and over when there is room."""
     broker, writer = started(stage)
     for quota in ({"names": 6}, {"space_bytes": 1}):
         away_from = writer.end
@@ -289,7 +293,7 @@ def _(stage):
 
 @suite.case("name-taken")
 def _(stage):
-    """C160: a file stands where the partition's folder should be: nothing is lost, and it goes on when the name is free."""
+    """A file stands where the partition's folder should be: nothing is lost, and it goes on when the name is free."""
     broker, writer = started(stage)
     with open(os.path.join(broker.folder, "t-0", "partition.metadata")) as metadata:
         topic_id = re.search("topic_id: (.*)", metadata.read())[1]
@@ -347,13 +351,16 @@ def _(stage):
     ended_well(stage, broker, writer, 3)
 
 
-@suite.case("failover")
+@suite.case("C163-failover")
 def _(stage):
-    """C163: two NameNodes behind a name of --hadoop-conf; the active one is killed mid-copy, then the next one hangs."""
+    """Two NameNodes behind a name of --hadoop-conf; the active one is killed mid-copy, then the next one hangs."""
     hdfs = stage.cluster("ha", HA="1", DATANODES="2", REPLICATION="2")
     broker = stage.broker("--hadoop-conf", hdfs.conf, tier="hdfs://alluvium-ns/base", deadline_ms=2500)
     broker.base = "/base"
     broker, writer = started(stage, broker=broker, remote_log_manager_copy_max_bytes_per_second=2 << 20)
+    # As Hadoop's own tools are told.
+    broker.environment["HADOOP_CONF_DIR"] = hdfs.conf
+    true("answers, and may be written to" in broker.command("tier", "check", "--tier", broker.tier), "tier check by HADOOP_CONF_DIR")
     writer.write(3 * SEGMENT_RECORDS)
     broker.says("copying a segment")
     hdfs.control("kill-nn", 1)

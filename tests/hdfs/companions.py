@@ -176,7 +176,7 @@ def _(stage):
         for number in (1, 2, 3):
             stage.hdfs.control("cont-dn", number)
     stage.hdfs.control("wait")
-    broker.wait_copied(writer.end - 2)
+    broker.wait_copied(2 * records)
     read_all(broker, 0, writer.end)
     print("  ", writer.latency(), flush=True)
     broker.stop()

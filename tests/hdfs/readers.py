@@ -1,13 +1,15 @@
-"""Readers of the tier: groups of every client from the tier into what is local."""
+"""Readers of the tier: groups of every client from the tier into what is local, and one that takes nothing."""
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
 
-from broker import SEGMENT_RECORDS, TOPIC, Writer
+from broker import SEGMENT_RECORDS, TOPIC, Writer, read_all
+from connection import Closed
 from hdfs import ROOT
-from stage import TOOL, TOOLS, suite
+from stage import TOOL, TOOLS, ended_well, started, suite
 from suite import equal, eventually, true
 
 PYTHON = [sys.executable, os.path.join(ROOT, "tests/clients/groups/member.py")]
@@ -46,6 +48,23 @@ class Member:
         self.thread.join()
 
 
+@suite.case("read-without-namenode")
+def _(stage):
+    """A file that is open costs no call of the NameNode: all of it is read again from the DataNodes while the NameNode hangs."""
+    broker, writer = started(stage, "--tier-memory", "8M")
+    segments = 20
+    writer.write(segments * SEGMENT_RECORDS + 1)
+    broker.wait_local_gone(segments * SEGMENT_RECORDS)
+    writer.read_all()
+    stage.hdfs.control("hang-nn")
+    try:
+        # More than the memory holds.
+        read_all(broker, 0, segments * SEGMENT_RECORDS)
+    finally:
+        stage.hdfs.control("cont-nn")
+    broker.stop()
+
+
 @suite.case("groups")
 def _(stage):
     """A group of each client reads all from the tier into what is local, and when it comes again, what is new alone."""
@@ -71,3 +90,51 @@ def _(stage):
         for writer in writers:
             true(0 < broker.offset(-4, writer.partition) < writer.end, "there is something local, and something that is in the tier alone")
             writer.write(SEGMENT_RECORDS)
+
+
+def is_closed_early(connection):
+    """Takes what was sent to it; true where its connection ends before all that it asked for."""
+    connection.socket.settimeout(1)
+    try:
+        for _ in range(7):
+            connection.receive_frame()
+    except Closed:
+        return True
+    except TimeoutError:
+        pass
+    return False
+
+
+@suite.case("reader-that-takes-nothing")
+def _(stage):
+    """Readers that do not take what they asked for hold the tier's memory: others wait, and after 30 s those are closed."""
+    # Late answers would bring nothing: these wait until there is memory for what they bring.
+    broker, writer = started(stage, "--tier-memory", "16M", remote_fetch_max_wait_ms=60_000)
+    # Commands have no such flag.
+    broker.flags = broker.flags[:-2]
+    writer.write(8 * SEGMENT_RECORDS)
+    broker.wait_local_gone(7 * SEGMENT_RECORDS)
+    body = {"ReplicaId": -1, "MaxWaitMs": 500, "MinBytes": 1, "MaxBytes": 1 << 20, "IsolationLevel": 0, "SessionId": 0, "SessionEpoch": -1,
+            "ForgottenTopicsData": [], "RackId": ""}
+    silent = []
+    try:
+        for number in range(8):
+            one = writer.connect()
+            # Little of what it does not take lies in its own socket.
+            one.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            silent.append(one)
+            for segment in range(7):
+                asked = {"Partition": 0, "CurrentLeaderEpoch": -1, "FetchOffset": segment * SEGMENT_RECORDS + number, "LogStartOffset": -1,
+                         "PartitionMaxBytes": 1 << 20}
+                one.send("Fetch", 11, {**body, "Topics": [{"Topic": TOPIC, "Partitions": [asked]}]})
+        # What is new is written and read meanwhile, also where all of the tier's memory is held.
+        writer.until(lambda: "a reply that holds memory of the tier was not taken" in broker.log(), "a reader that takes nothing is closed", 90, pause_s=0.2)
+        print("  ", writer.latency(), flush=True)
+        true(max(writer.slowest_produce_s, writer.slowest_fetch_s) < 3, writer.latency())
+        # Who reads on has the memory then.
+        writer.read_all(within_s=90)
+        true(any(is_closed_early(one) for one in silent), "its connection has ended")
+    finally:
+        for one in silent:
+            one.socket.close()
+    ended_well(stage, broker, writer, 8)

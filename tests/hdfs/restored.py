@@ -1,6 +1,7 @@
 """A server that has lost its disks comes back from HDFS alone; the operator's commands look at what is there."""
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -95,6 +96,7 @@ def looked_at(stage, broker):
     """`tier verify`, `scrub`, `cat` and `dump` on what is there."""
     files = sorted(stage.hdfs.segments(broker.base))
     true(re.search(rf"\b{len(files)} segments, \d+ bytes read back, 0 problems", broker.verify()), "verify")
+    true(re.search(r"[\d.]+ \w+/[\d.]+ \w+", on_a_terminal(broker, "tier", "verify", "--data-dir", broker.folder, "--tier", broker.tier, *broker.flags)), "its progress")
     orphan = files[0][:-1] + ("A" if files[0][-1] != "A" else "Q")
     stage.hdfs.write(orphan, b"left by somebody")
     scrub = ["tier", "scrub", "--data-dir", broker.folder, "--tier", broker.tier, *broker.flags]
@@ -117,6 +119,23 @@ def looked_at(stage, broker):
         copied.write(stage.hdfs.read(path))
     said = broker.command("dump", "--deep", copied.name)
     true(re.search(r"(?i)whole", said), said[-500:])
+
+
+def on_a_terminal(broker, *words):
+    """What a command shows on standard error where that is a terminal."""
+    ours, its = pty.openpty()
+    with subprocess.Popen([broker.binary, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=its, env=broker.environment) as process:
+        os.close(its)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(ours, 65536)
+            except OSError:
+                # The terminal's other end is closed: the command has ended.
+                break
+        os.close(ours)
+        equal(process.wait(60), 0, f"exit code of {words}")
+    return shown.decode(errors="replace")
 
 
 @suite.case("read-by-hadoop")
