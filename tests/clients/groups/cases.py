@@ -8,7 +8,8 @@ One server for all; each client has a topic and a group of its own, and all go t
 4. a cooperative member keeps what is not taken from it through all of that (clients that rebalance so).
 
 And Java consumers go from the classic protocol to the consumer protocol and back, one at a time. Before all that, clients whose
-transactions no other suite tries commit and abort some, with records and offsets.
+transactions no other suite tries commit and abort some, with records and offsets; and the server is paused over the end of
+sessions (paused.py).
 """
 import json
 import os
@@ -22,6 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../raw"))
 from batch import batch, batches, values_of
 from connection import Cluster, Connection
+from paused import Paused
 from suite import unique
 
 TOOLS = os.environ.get("ALLUVIUM_TEST_TOOLS", os.path.join(HERE, "../../../target/test-tools"))
@@ -68,7 +70,7 @@ class Server:
 
     def start(self):
         flags = ["group.initial.rebalance.delay.ms=300", "group.consumer.heartbeat.interval.ms=300", "group.consumer.session.timeout.ms=10000",
-                 "group.consumer.assignment.interval.ms=300"]
+                 "group.consumer.assignment.interval.ms=300", "group.min.session.timeout.ms=100"]
         self.process = subprocess.Popen(
             [self.binary, "serve", "--listen", f"127.0.0.1:{self.port}", "--cores", "2", "--data-dir", os.path.join(self.folder, "data")]
             + [word for flag in flags for word in ("--set", flag)],
@@ -423,14 +425,16 @@ def main():
     transactors = [Transactor(name, server) for name in TRANSACTORS if not only or name in only]
     for scene in scenes + transactors:
         cluster.create_topic(scene.topic, PARTITIONS)
+    alone = [Paused(server)] if not only or "paused-server" in only else []
     try:
+        side_by_side(alone)
         # The server is stopped and killed only later.
         side_by_side(transactors)
         side_by_side(scenes)
     finally:
         server.process.kill()
         server.process.wait()
-    scenes = transactors + scenes
+    scenes = alone + transactors + scenes
     for scene in scenes:
         print(f"FAIL {scene.name} {' '.join(scene.failure.split())[:800]}" if scene.failure else f"ok {scene.name} ({scene.took_s:.1f} s)")
     failed = sum(scene.failure is not None for scene in scenes)
