@@ -1,5 +1,7 @@
 //! How a remote segment's file is cut into the pieces that are read and kept.
 
+use std::ops::Range;
+
 use crate::tier::metadata::RemoteSegmentId;
 use crate::tier::store::StoredFile;
 
@@ -38,6 +40,13 @@ impl PieceSource {
     /// The piece that has a place of the file.
     pub(in crate::shard) fn number_at(&self, position_bytes: u64) -> u64 {
         position_bytes.saturating_sub(self.begin_bytes) / self.piece_bytes()
+    }
+
+    /// The pieces that have a range of the file. `None` where no byte of it is of this part.
+    pub(in crate::shard) fn numbers(&self, position_bytes: u64, len_bytes: usize) -> Option<Range<u64>> {
+        let end = position_bytes.saturating_add(len_bytes as u64).min(self.end_bytes);
+        let is_some = self.begin_bytes <= position_bytes && position_bytes < end;
+        is_some.then(|| self.number_at(position_bytes)..self.number_at(end - 1) + 1)
     }
 
     /// Where a piece begins in the file.
