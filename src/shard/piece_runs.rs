@@ -27,6 +27,20 @@ pub(in crate::shard) fn missing_runs(
     runs.into_iter().flat_map(in_powers).collect()
 }
 
+/// `numbers` without the pieces at their end that would be a run of less than `count_min`, where runs have up to `count_max`:
+/// they wait for more, for each read of the store is a connection.
+pub(in crate::shard) fn without_short_run(
+    numbers: Range<u64>,
+    count_min: usize,
+    count_max: usize,
+    is_known: impl Fn(u64) -> bool,
+) -> Range<u64> {
+    let missing = numbers.clone().rev().take_while(|number| !is_known(*number)).count();
+    let short = missing % count_max;
+    let left_out = if short < count_min { short as u64 } else { 0 };
+    numbers.start..numbers.end - left_out
+}
+
 /// Where an answer stops that could have `numbers`, so that it costs one read of up to `count_max` pieces at most: before the
 /// second gap, and before the first where more than half is there without it.
 pub(in crate::shard) fn reach(numbers: Range<u64>, count_max: usize, is_known: impl Fn(u64) -> bool) -> u64 {
@@ -72,6 +86,16 @@ mod tests {
         for (pieces, count_max, runs) in cases {
             assert_eq!(missing_runs(0..pieces.len() as u64, count_max, known(pieces)), runs, "{pieces} by {count_max}");
         }
+    }
+
+    #[test]
+    fn a_short_run_at_the_end_waits_for_more() {
+        let cases = [("", 0), ("xx", 2), ("xx...", 2), ("x.x...", 3), ("x....", 5), ("x......", 5), ("xx...x", 6)];
+        for (pieces, end) in cases {
+            let numbers = without_short_run(0..pieces.len() as u64, 4, 4, known(pieces));
+            assert_eq!(numbers, 0..end, "{pieces}");
+        }
+        assert_eq!(without_short_run(0..4, 2, 4, known("xx..")), 0..4);
     }
 
     #[test]

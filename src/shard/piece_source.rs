@@ -83,5 +83,7 @@ const PAGE_BYTES: usize = 4096;
 const INDEX_PIECE_BYTES: u64 = 64 * 1024;
 /// Records, as they are kept.
 pub(in crate::shard) const LOG_PIECE_BYTES: u64 = 256 * 1024;
-/// Neighbours that are read at once: 1 MiB of records.
+/// Neighbours that are read at once for who waits for them: 1 MiB of records.
 pub(in crate::shard) const RUN_PIECES_MAX: usize = 4;
+/// Neighbours that are read at once ahead of who comes in order: 2 MiB of records.
+pub(in crate::shard) const AHEAD_RUN_PIECES_MAX: usize = 8;

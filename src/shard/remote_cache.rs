@@ -17,8 +17,10 @@ use crate::ring::io::Io;
 use crate::ring::shared_bytes::SharedBytes;
 use crate::ring::task::WaitList;
 use crate::shard::counters::Counter;
-use crate::shard::piece_runs::{missing_runs, reach};
-use crate::shard::piece_source::{LOG_PIECE_BYTES, PieceSource, RUN_PIECES_MAX, Region, held_bytes};
+use crate::shard::piece_runs::{missing_runs, reach, without_short_run};
+use crate::shard::piece_source::{
+    AHEAD_RUN_PIECES_MAX, LOG_PIECE_BYTES, PieceSource, RUN_PIECES_MAX, Region, held_bytes,
+};
 use crate::shard::pieces::{Flight, Key, Piece, Pieces, Slot, Taken};
 use crate::shard::remote_bytes::RemoteBytes;
 use crate::shard::tier_memory::{TierMemory, TierReservation};
@@ -169,7 +171,12 @@ impl RemoteCache {
         let ahead_bytes = self.ahead_bytes.get();
         let is_end = position_bytes.saturating_add(ahead_bytes as u64) >= source.end_bytes;
         if let Some(numbers) = source.numbers(position_bytes, ahead_bytes) {
-            let runs = self.missing_runs(source, numbers, RUN_PIECES_MAX);
+            let half = usize::try_from((numbers.end - numbers.start) / 2).unwrap_or(usize::MAX);
+            let pieces_max = half.clamp(RUN_PIECES_MAX, AHEAD_RUN_PIECES_MAX);
+            let pieces_min = half.clamp(1, AHEAD_RUN_PIECES_MAX);
+            let numbers =
+                if is_end { numbers } else { self.without_short_run(source, numbers, pieces_min, pieces_max) };
+            let runs = self.missing_runs(source, numbers, pieces_max);
             self.load_now(io, source, runs, true);
         }
         is_end
@@ -217,6 +224,18 @@ impl RemoteCache {
         let pieces = self.pieces.borrow();
         let known = pieces.known(source.region == Region::Indexes);
         missing_runs(numbers, count_max, |number| known.contains(&(source.segment, number)))
+    }
+
+    fn without_short_run(
+        &self,
+        source: &PieceSource,
+        numbers: Range<u64>,
+        count_min: usize,
+        count_max: usize,
+    ) -> Range<u64> {
+        let pieces = self.pieces.borrow();
+        let known = pieces.known(source.region == Region::Indexes);
+        without_short_run(numbers, count_min, count_max, |number| known.contains(&(source.segment, number)))
     }
 
     fn take(&self, source: &PieceSource, number: u64) -> Taken {
@@ -350,7 +369,7 @@ impl RemoteCache {
     }
 }
 
-/// A sequential reader finds this much read already: four reads of the store go on side by side.
+/// A sequential reader finds this much read already: two reads of the store go on side by side.
 const AHEAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 #[cfg(test)]
@@ -501,11 +520,32 @@ mod tests {
             assert!(cache.read_ahead(&io, &log, INDEX_BYTES + 5), "the window reaches the end");
             io.sleep_ms(50).await;
             let loads = cache.counters.loads.get();
-            assert_eq!(loads, 3, "of 1 MiB each, and what is left");
+            assert_eq!(loads, 2, "of 2 MiB, and what is left");
             let read = cache.read(&io, &log, INDEX_BYTES, FILE_BYTES).await.expect("there");
             assert!(read.len() as u64 == FILE_BYTES as u64 - INDEX_BYTES && is_right(INDEX_BYTES, &read));
             assert_eq!(cache.counters.loads.get(), loads);
         });
+    }
+
+    #[test]
+    fn a_sequential_reader_is_read_ahead_in_long_runs() {
+        // For the largest window, and for smaller ones: each reader has no more reads than its file has such runs.
+        for (memory_bytes, reads) in [(64 << 20, 2), (16 << 20, 3), (8 << 20, 5)] {
+            with_a_file(4, StoreFaults::default(), memory_bytes, async move |bench: Bench| {
+                let Bench { io, cache, log, .. } = bench;
+                let mut at = INDEX_BYTES;
+                while at < log.end_bytes {
+                    cache.read_ahead(&io, &log, at);
+                    io.sleep_ms(50).await;
+                    let read = cache.read(&io, &log, at, 300_000).await.expect("there");
+                    assert!(is_right(at, &read));
+                    at += read.len() as u64;
+                }
+                let counters = &cache.counters;
+                assert!(counters.loads.get() <= reads, "{memory_bytes}: {} reads", counters.loads.get());
+                assert_eq!(counters.loaded_bytes.get(), log.end_bytes - log.begin_bytes);
+            });
+        }
     }
 
     /// A fetch as it is made: what it wants is begun, then read to see how long its first batch is, then read.
