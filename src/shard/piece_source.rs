@@ -1,5 +1,7 @@
 //! How a remote segment's file is cut into the pieces that are read and kept.
 
+use std::ops::Range;
+
 use crate::tier::metadata::RemoteSegmentId;
 use crate::tier::store::StoredFile;
 
@@ -40,6 +42,13 @@ impl PieceSource {
         position_bytes.saturating_sub(self.begin_bytes) / self.piece_bytes()
     }
 
+    /// The pieces that have a range of the file. `None` where no byte of it is of this part.
+    pub(in crate::shard) fn numbers(&self, position_bytes: u64, len_bytes: usize) -> Option<Range<u64>> {
+        let end = position_bytes.saturating_add(len_bytes as u64).min(self.end_bytes);
+        let is_some = self.begin_bytes <= position_bytes && position_bytes < end;
+        is_some.then(|| self.number_at(position_bytes)..self.number_at(end - 1) + 1)
+    }
+
     /// Where a piece begins in the file.
     pub(in crate::shard) fn piece_begin(&self, number: u64) -> u64 {
         self.begin_bytes + number * self.piece_bytes()
@@ -74,5 +83,7 @@ const PAGE_BYTES: usize = 4096;
 const INDEX_PIECE_BYTES: u64 = 64 * 1024;
 /// Records, as they are kept.
 pub(in crate::shard) const LOG_PIECE_BYTES: u64 = 256 * 1024;
-/// Neighbours that are read at once: 1 MiB of records.
+/// Neighbours that are read at once for who waits for them: 1 MiB of records.
 pub(in crate::shard) const RUN_PIECES_MAX: usize = 4;
+/// Neighbours that are read at once ahead of who comes in order: 2 MiB of records.
+pub(in crate::shard) const AHEAD_RUN_PIECES_MAX: usize = 8;

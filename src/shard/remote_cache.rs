@@ -5,9 +5,8 @@
 //! those who wait for it go away: its memory is held until then, and the next one who asks finds it done.
 
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
+use std::ops::Range;
 use std::rc::Rc;
-use std::task::Poll;
 
 use ahash::RandomState;
 use lru::LruCache;
@@ -18,7 +17,11 @@ use crate::ring::io::Io;
 use crate::ring::shared_bytes::SharedBytes;
 use crate::ring::task::WaitList;
 use crate::shard::counters::Counter;
-use crate::shard::piece_source::{LOG_PIECE_BYTES, PieceSource, RUN_PIECES_MAX, Region, held_bytes};
+use crate::shard::piece_runs::{missing_runs, reach, without_short_run};
+use crate::shard::piece_source::{
+    AHEAD_RUN_PIECES_MAX, LOG_PIECE_BYTES, PieceSource, RUN_PIECES_MAX, Region, held_bytes,
+};
+use crate::shard::pieces::{Flight, Key, Piece, Pieces, Slot, Taken};
 use crate::shard::remote_bytes::RemoteBytes;
 use crate::shard::tier_memory::{TierMemory, TierReservation};
 use crate::tier::error::StoreError;
@@ -49,37 +52,6 @@ pub struct CacheCounters {
     pub hits: Counter,
     /// Pieces that made room.
     pub evictions: Counter,
-}
-
-struct Pieces {
-    logs: LruCache<Key, Slot, RandomState>,
-    indexes: LruCache<Key, Slot, RandomState>,
-    index_bytes: usize,
-}
-
-type Key = (RemoteSegmentId, u64);
-
-enum Slot {
-    Loading(Rc<Flight>),
-    Ready(Rc<Piece>),
-}
-
-/// One read of the store, for one piece or several.
-struct Flight {
-    first: u64,
-    waiters: WaitList,
-    outcome: RefCell<Option<Landed>>,
-}
-
-/// The pieces of a read, or why there are none.
-type Landed = Result<Vec<Rc<Piece>>, Rc<StoreError>>;
-
-struct Piece {
-    bytes: Buffer,
-    /// Read ahead, and asked for by nobody yet.
-    is_unread: Cell<bool>,
-    /// Of all pieces of its read: they share their memory.
-    _memory: Rc<TierReservation>,
 }
 
 /// Somebody lets go of pieces, however that comes about: whoever waits for memory looks again. Made before them, dropped
@@ -154,14 +126,11 @@ impl RemoteCache {
         len_bytes: usize,
     ) -> Result<RemoteBytes, Rc<StoreError>> {
         let end = position_bytes.saturating_add(len_bytes as u64).min(source.end_bytes);
-        if position_bytes < source.begin_bytes || position_bytes >= end {
-            return Ok(RemoteBytes::default());
-        }
-        let numbers = source.number_at(position_bytes)..source.number_at(end - 1) + 1;
+        let Some(numbers) = source.numbers(position_bytes, len_bytes) else { return Ok(RemoteBytes::default()) };
         let mut reserved: Option<TierReservation> = None;
         // Nothing is held while memory is waited for: what was there may be gone then.
         loop {
-            let runs = self.missing_runs(source, numbers.clone());
+            let runs = self.missing_runs(source, numbers.clone(), RUN_PIECES_MAX);
             let needed_bytes: usize = runs.iter().map(|(number, count)| source.loading_bytes(*number, *count)).sum();
             let enough = needed_bytes.min(self.memory.total_bytes());
             if let Some(reserved) = reserved.take_if(|reserved| reserved.len_bytes() >= enough) {
@@ -199,32 +168,45 @@ impl RemoteCache {
     /// Begins to read what a sequential reader wants next, from `position_bytes` on, where there is memory for it now. True
     /// where that reaches the end of the part.
     pub fn read_ahead(self: &Rc<Self>, io: &Io, source: &PieceSource, position_bytes: u64) -> bool {
-        let end = position_bytes.saturating_add(self.ahead_bytes.get() as u64);
-        if position_bytes < source.end_bytes {
-            let last = end.min(source.end_bytes) - 1;
-            let numbers = source.number_at(position_bytes)..source.number_at(last.max(position_bytes)) + 1;
-            for (number, count) in self.missing_runs(source, numbers) {
-                let needed_bytes = source.loading_bytes(number, count);
-                let reserved = self.memory.try_reserve(io, needed_bytes, |bytes| self.make_room(bytes));
-                let Some(reserved) = reserved.filter(|reserved| reserved.len_bytes() >= needed_bytes) else { break };
-                self.load(io, source, number, count, reserved, true);
-            }
+        let ahead_bytes = self.ahead_bytes.get();
+        let is_end = position_bytes.saturating_add(ahead_bytes as u64) >= source.end_bytes;
+        if let Some(numbers) = source.numbers(position_bytes, ahead_bytes) {
+            let half = usize::try_from((numbers.end - numbers.start) / 2).unwrap_or(usize::MAX);
+            let pieces_max = half.clamp(RUN_PIECES_MAX, AHEAD_RUN_PIECES_MAX);
+            let pieces_min = half.clamp(1, AHEAD_RUN_PIECES_MAX);
+            let numbers =
+                if is_end { numbers } else { self.without_short_run(source, numbers, pieces_min, pieces_max) };
+            let runs = self.missing_runs(source, numbers, pieces_max);
+            self.load_now(io, source, runs, true);
         }
-        end >= source.end_bytes
+        is_end
     }
 
-    /// Begins to read the piece at a place that somebody will probably want, where there is memory for it now.
-    pub fn begin(self: &Rc<Self>, io: &Io, source: &PieceSource, position_bytes: u64) {
-        if !(source.begin_bytes..source.end_bytes).contains(&position_bytes) {
-            return;
+    /// Begins to read what a fetch will want, where there is memory for it now: in one read, which it joins.
+    pub fn begin(self: &Rc<Self>, io: &Io, source: &PieceSource, position_bytes: u64, len_bytes: usize) {
+        let reached_bytes = self.reach(source, position_bytes, len_bytes);
+        if let Some(numbers) = source.numbers(position_bytes, reached_bytes) {
+            let runs = self.missing_runs(source, numbers, RUN_PIECES_MAX);
+            self.load_now(io, source, runs, false);
         }
-        let number = source.number_at(position_bytes);
-        for (number, count) in self.missing_runs(source, number..number + 1) {
+    }
+
+    /// How much of a range an answer has that costs one read of the store at most.
+    pub fn reach(&self, source: &PieceSource, position_bytes: u64, len_bytes: usize) -> usize {
+        let Some(numbers) = source.numbers(position_bytes, len_bytes) else { return 0 };
+        let pieces = self.pieces.borrow();
+        let known = pieces.known(source.region == Region::Indexes);
+        let end = reach(numbers, RUN_PIECES_MAX, |number| known.contains(&(source.segment, number)));
+        let reached_bytes = source.piece_begin(end).min(source.end_bytes) - position_bytes;
+        usize::try_from(reached_bytes).unwrap_or(usize::MAX).min(len_bytes)
+    }
+
+    fn load_now(self: &Rc<Self>, io: &Io, source: &PieceSource, runs: Vec<(u64, usize)>, is_ahead: bool) {
+        for (number, count) in runs {
             let needed_bytes = source.loading_bytes(number, count);
             let reserved = self.memory.try_reserve(io, needed_bytes, |bytes| self.make_room(bytes));
-            if let Some(reserved) = reserved.filter(|reserved| reserved.len_bytes() >= needed_bytes) {
-                self.load(io, source, number, count, reserved, false);
-            }
+            let Some(reserved) = reserved.filter(|reserved| reserved.len_bytes() >= needed_bytes) else { break };
+            self.load(io, source, number, count, reserved, is_ahead);
         }
     }
 
@@ -238,22 +220,22 @@ impl RemoteCache {
         }
     }
 
-    /// Neighbours that are neither there nor on their way, in runs of one, two or four: memory comes in powers of two.
-    fn missing_runs(&self, source: &PieceSource, numbers: std::ops::Range<u64>) -> Vec<(u64, usize)> {
+    fn missing_runs(&self, source: &PieceSource, numbers: Range<u64>, count_max: usize) -> Vec<(u64, usize)> {
         let pieces = self.pieces.borrow();
-        let known = if source.region == Region::Indexes { &pieces.indexes } else { &pieces.logs };
-        let mut runs: Vec<(u64, usize)> = Vec::new();
-        for number in numbers.filter(|number| !known.contains(&(source.segment, *number))) {
-            match runs.last_mut() {
-                Some((first, count)) if *first + *count as u64 == number && *count < RUN_PIECES_MAX => *count += 1,
-                _ => runs.push((number, 1)),
-            }
-        }
-        let in_powers = |(first, count): (u64, usize)| match count {
-            3 => vec![(first, 2), (first + 2, 1)],
-            _ => vec![(first, count)],
-        };
-        runs.into_iter().flat_map(in_powers).collect()
+        let known = pieces.known(source.region == Region::Indexes);
+        missing_runs(numbers, count_max, |number| known.contains(&(source.segment, number)))
+    }
+
+    fn without_short_run(
+        &self,
+        source: &PieceSource,
+        numbers: Range<u64>,
+        count_min: usize,
+        count_max: usize,
+    ) -> Range<u64> {
+        let pieces = self.pieces.borrow();
+        let known = pieces.known(source.region == Region::Indexes);
+        without_short_run(numbers, count_min, count_max, |number| known.contains(&(source.segment, number)))
     }
 
     fn take(&self, source: &PieceSource, number: u64) -> Taken {
@@ -387,51 +369,7 @@ impl RemoteCache {
     }
 }
 
-enum Taken {
-    Ready(Rc<Piece>),
-    Loading(Rc<Flight>),
-}
-
-impl Pieces {
-    fn of(&mut self, is_index: bool) -> &mut LruCache<Key, Slot, RandomState> {
-        if is_index { &mut self.indexes } else { &mut self.logs }
-    }
-
-    fn remove(&mut self, is_index: bool, key: Key) {
-        if let Some(Slot::Ready(piece)) = self.of(is_index).pop(&key)
-            && is_index
-        {
-            self.index_bytes -= piece.bytes.len();
-        }
-    }
-
-    /// Those that nobody uses, the longest unused first.
-    fn idle(&mut self, is_index: bool) -> Vec<Key> {
-        let slots = self.of(is_index).iter().rev();
-        slots
-            .filter(|(_, slot)| matches!(slot, Slot::Ready(piece) if Rc::strong_count(piece) == 1))
-            .map(|(key, _)| *key)
-            .collect()
-    }
-}
-
-impl Flight {
-    /// Waits until the read has come to its end. Its pieces stay while anyone waits here.
-    async fn landed(&self, io: &Io, number: u64) -> Result<Rc<Piece>, Rc<StoreError>> {
-        let at = usize::try_from(number - self.first).unwrap_or(usize::MAX);
-        poll_fn(|_| match &*self.outcome.borrow() {
-            Some(Ok(pieces)) => Poll::Ready(Ok(pieces.get(at).expect("of this read").clone())),
-            Some(Err(error)) => Poll::Ready(Err(error.clone())),
-            None => {
-                self.waiters.wait(io.current_task());
-                Poll::Pending
-            }
-        })
-        .await
-    }
-}
-
-/// A sequential reader finds this much read already: four reads of the store go on side by side.
+/// A sequential reader finds this much read already: two reads of the store go on side by side.
 const AHEAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 #[cfg(test)]
@@ -582,10 +520,72 @@ mod tests {
             assert!(cache.read_ahead(&io, &log, INDEX_BYTES + 5), "the window reaches the end");
             io.sleep_ms(50).await;
             let loads = cache.counters.loads.get();
-            assert_eq!(loads, 3, "of 1 MiB each, and what is left");
+            assert_eq!(loads, 2, "of 2 MiB, and what is left");
             let read = cache.read(&io, &log, INDEX_BYTES, FILE_BYTES).await.expect("there");
             assert!(read.len() as u64 == FILE_BYTES as u64 - INDEX_BYTES && is_right(INDEX_BYTES, &read));
             assert_eq!(cache.counters.loads.get(), loads);
+        });
+    }
+
+    #[test]
+    fn a_sequential_reader_is_read_ahead_in_long_runs() {
+        // For the largest window, and for smaller ones: each reader has no more reads than its file has such runs.
+        for (memory_bytes, reads) in [(64 << 20, 2), (16 << 20, 3), (8 << 20, 5)] {
+            with_a_file(4, StoreFaults::default(), memory_bytes, async move |bench: Bench| {
+                let Bench { io, cache, log, .. } = bench;
+                let mut at = INDEX_BYTES;
+                while at < log.end_bytes {
+                    cache.read_ahead(&io, &log, at);
+                    io.sleep_ms(50).await;
+                    let read = cache.read(&io, &log, at, 300_000).await.expect("there");
+                    assert!(is_right(at, &read));
+                    at += read.len() as u64;
+                }
+                let counters = &cache.counters;
+                assert!(counters.loads.get() <= reads, "{memory_bytes}: {} reads", counters.loads.get());
+                assert_eq!(counters.loaded_bytes.get(), log.end_bytes - log.begin_bytes);
+            });
+        }
+    }
+
+    /// A fetch as it is made: what it wants is begun, then read to see how long its first batch is, then read.
+    async fn fetched(bench: &Bench, at: u64) -> usize {
+        let Bench { io, cache, log, .. } = bench;
+        cache.begin(io, log, at, 1 << 20);
+        cache.read(io, log, at, 61).await.expect("there");
+        let reached = cache.reach(log, at, 1 << 20);
+        let read = cache.read(io, log, at, reached).await.expect("there");
+        assert!(read.len() == reached && is_right(at, &read), "{reached} at {at}");
+        reached
+    }
+
+    #[test]
+    fn a_fetch_is_one_read() {
+        const PIECE: u64 = LOG_PIECE_BYTES;
+        let slow = StoreFaults { delay_us_max: 5_000, ..StoreFaults::default() };
+        // Where it was thought to be, where it is, and what it has of the store by how many reads.
+        let cases = [
+            (300, 300, 4 * PIECE - 300, 1),
+            (PIECE - 1, PIECE - 1, 3 * PIECE + 1, 1),
+            (300, PIECE + 300, 3 * PIECE - 300, 1),
+            (PIECE + 300, 300, 1 << 20, 2),
+            (300, 7 * PIECE, 1 << 20, 2),
+        ];
+        for (guess, at, len, reads) in cases {
+            with_a_file(5, slow, 16 << 20, async move |bench: Bench| {
+                bench.cache.begin(&bench.io, &bench.log, INDEX_BYTES + guess, 1 << 20);
+                let reached = fetched(&bench, INDEX_BYTES + at).await;
+                let found = (reached as u64, bench.cache.counters.loads.get());
+                assert_eq!(found, (len, reads), "{guess} for {at}");
+            });
+        }
+        // One that comes in order, and for whom nothing was read ahead: no piece is read alone.
+        with_a_file(6, slow, 16 << 20, async |bench: Bench| {
+            let mut at = INDEX_BYTES;
+            while at < FILE_BYTES as u64 - 1000 {
+                at += fetched(&bench, at).await as u64 - 700;
+            }
+            assert_eq!(bench.cache.counters.loads.get(), 3, "of twelve pieces");
         });
     }
 }

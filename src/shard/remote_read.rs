@@ -1,5 +1,6 @@
 //! Reads of what only the tier has: from an offset to a range of a remote segment's file.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use crate::log::error::ReadError;
@@ -79,7 +80,9 @@ async fn locate_in(
     wanted: &Wanted,
 ) -> Result<Found, ReadFailure> {
     let known = partition.remote().and_then(|remote| remote.hint(span.id(), wanted.from));
-    let file = open_for(shard, partition, span, Some(known.unwrap_or_else(|| guess(span, wanted.from)))).await?;
+    // Where the place is known, nothing is waited for that a guess could be read beside.
+    let guess = known.is_none().then(|| guess(span, wanted));
+    let file = open_for(shard, partition, span, guess).await?;
     let mut plan = match look_up(shard, span, &file, wanted, known).await? {
         LookedUp::Range(plan) => plan,
         LookedUp::DoesNotFit => return Ok(Found::DoesNotFit),
@@ -91,9 +94,7 @@ async fn locate_in(
             RangeSource::File(local.clone())
         }
         None => {
-            let mut bytes =
-                read_section(shard, &file, Section::Log, plan.position_bytes, plan.len_bytes as usize).await?;
-            cut_between_batches(&mut plan, &mut bytes, span)?;
+            let bytes = read_batches(shard, span, &file, wanted, &mut plan).await?;
             if known.is_some() {
                 read_ahead(shard, partition, span, &file, plan.position_bytes + u64::from(plan.len_bytes));
             }
@@ -104,6 +105,36 @@ async fn locate_in(
         note_hint(partition, span, hint);
     }
     Ok(Found::Range(RecordsRange { source, plan }))
+}
+
+/// Reads the range of a plan, cut where its last whole batch ends, and where more would cost one more read of the store.
+async fn read_batches(
+    shard: &Rc<Shard>,
+    span: &RemoteSpan,
+    file: &RemoteFile,
+    wanted: &Wanted,
+    plan: &mut ReadPlan,
+) -> Result<RemoteBytes, ReadFailure> {
+    let len_bytes = plan.len_bytes as usize;
+    // A batch that is longer than what is wanted comes whole.
+    let reached_bytes = match shard.tier() {
+        Some(tier) if plan.len_bytes <= wanted.bytes_max => {
+            let at = file.header.position_bytes(Section::Log) + plan.position_bytes;
+            tier.cache().reach(&log_source(file), at, len_bytes)
+        }
+        _ => len_bytes,
+    };
+    let mut bytes = read_section(shard, file, Section::Log, plan.position_bytes, reached_bytes).await?;
+    if reached_bytes < len_bytes && cut_where(plan, &mut bytes, |_, _| true).is_some() {
+        return Ok(bytes);
+    }
+    if reached_bytes < len_bytes {
+        // Not one batch of it is whole.
+        drop(bytes);
+        bytes = read_section(shard, file, Section::Log, plan.position_bytes, len_bytes).await?;
+    }
+    cut_between_batches(plan, &mut bytes, span)?;
+    Ok(bytes)
 }
 
 /// The bytes of a range of `span` again, which were let go while something else was read. `None`: the segment has expired.
@@ -175,7 +206,7 @@ fn cut_where(
         return None;
     }
     let mut moved = None;
-    if end_bytes < bytes.len() {
+    if end_bytes < plan.len_bytes as usize {
         bytes.truncate(end_bytes);
         let position_bytes = plan.position_bytes + end_bytes as u64;
         moved = Some(ReadHint { offset: next, segment: plan.segment, position_bytes });
@@ -239,23 +270,24 @@ pub(in crate::shard) async fn open(
     open_for(shard, partition, span, None).await
 }
 
-/// The same for records that probably lie at `guess` in its log.
+/// The same for records that probably lie in the range `guess` of its log.
 async fn open_for(
     shard: &Rc<Shard>,
     partition: &Partition,
     span: &RemoteSpan,
-    guess: Option<u64>,
+    guess: Option<Range<u64>>,
 ) -> Result<RemoteFile, RemoteReadError> {
     let tier = shard.tier().ok_or(RemoteReadError::NoTier)?;
     tier.open(shard.io(), partition.topic(), partition.id(), span, guess).await
 }
 
-/// Where an offset lies in a segment whose records are of one length: read while its index is, it saves a wait.
-fn guess(span: &RemoteSpan, from: Offset) -> u64 {
+/// Where what is wanted lies in a segment whose records are of one length: read while its index is, it saves a wait.
+fn guess(span: &RemoteSpan, wanted: &Wanted) -> Range<u64> {
     let offsets = span.end_offset().plus(1).since(span.start_offset()).max(1);
-    let before = from.since(span.start_offset()).clamp(0, offsets);
+    let before = wanted.from.since(span.start_offset()).clamp(0, offsets);
     let position_bytes = i128::from(span.segment_bytes()) * i128::from(before) / i128::from(offsets);
-    u64::try_from(position_bytes).unwrap_or(0)
+    let position_bytes = u64::try_from(position_bytes).unwrap_or(0);
+    position_bytes..position_bytes + u64::from(wanted.bytes_max.max(1))
 }
 
 fn out_of_range(partition: &Partition) -> ReadFailure {
@@ -318,6 +350,7 @@ async fn look_up(
     let copy = copy_of(span, file);
     let mut lookup = Lookup::in_copy(wanted.from, wanted.bytes_max, wanted.whole_first_batch, &copy, known);
     let mut walked_to_end = false;
+    let mut is_begun = false;
     loop {
         let (section, position_bytes, len_bytes) = match lookup.step() {
             LookupStep::Empty if walked_to_end => return Ok(LookedUp::Behind),
@@ -326,7 +359,15 @@ async fn look_up(
             LookupStep::NeedIndex { position_bytes, len_bytes, .. } => {
                 (Section::OffsetIndex, position_bytes, len_bytes)
             }
-            LookupStep::NeedLog { position_bytes, len_bytes, .. } => (Section::Log, position_bytes, len_bytes),
+            LookupStep::NeedLog { position_bytes, len_bytes, .. } => {
+                if let Some(tier) = shard.tier().filter(|_| !is_begun && file.file.local().is_none()) {
+                    // Not in two reads: first what says how long it is, then the rest.
+                    let at = file.header.position_bytes(Section::Log) + position_bytes;
+                    tier.cache().begin(shard.io(), &log_source(file), at, wanted.bytes_max as usize);
+                }
+                is_begun = true;
+                (Section::Log, position_bytes, len_bytes)
+            }
         };
         let bytes = read_section(shard, file, section, position_bytes, len_bytes as usize).await?;
         lookup.feed(&bytes.joined())?;

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -168,8 +169,8 @@ impl Tier {
         self.cache.reserve(io, self.copy_bytes).await
     }
 
-    /// The file of a segment, opened where it is not; by one for all who want it, to its end although they go away. What lies
-    /// at `guess`, a place in its log, will probably be wanted: it is read meanwhile.
+    /// The file of a segment, opened where it is not; by one for all who want it, to its end although they go away. `guess`,
+    /// a range of its log, will probably be wanted: it is read meanwhile.
     ///
     /// # Errors
     /// It is not there, does not answer, or is not what the metadata says.
@@ -179,7 +180,7 @@ impl Tier {
         topic: &str,
         id: PartitionId,
         span: &RemoteSpan,
-        guess: Option<u64>,
+        guess: Option<Range<u64>>,
     ) -> Result<RemoteFile, RemoteReadError> {
         let opened = self.files.borrow_mut().get(&span.id()).cloned();
         if let Some(file) = opened {
@@ -214,7 +215,7 @@ impl Tier {
     }
 
     /// Reads what a guess says, while what it was guessed for is looked up.
-    fn begin_guess(&self, io: &Io, file: &StoredFile, span: &RemoteSpan, guess: Option<u64>) {
+    fn begin_guess(&self, io: &Io, file: &StoredFile, span: &RemoteSpan, guess: Option<Range<u64>>) {
         let Some(guess) = guess.filter(|_| file.local().is_none()) else { return };
         let source = PieceSource {
             segment: span.id(),
@@ -224,7 +225,8 @@ impl Tier {
             file: file.clone(),
             region: Region::Log,
         };
-        self.cache.begin(io, &source, source.begin_bytes.saturating_add(guess));
+        let len_bytes = usize::try_from(guess.end.saturating_sub(guess.start)).unwrap_or(usize::MAX);
+        self.cache.begin(io, &source, source.begin_bytes.saturating_add(guess.start), len_bytes);
     }
 
     async fn open_anew(
@@ -232,7 +234,7 @@ impl Tier {
         io: &Io,
         path: String,
         span: &RemoteSpan,
-        guess: Option<u64>,
+        guess: Option<Range<u64>>,
     ) -> Result<RemoteFile, RemoteReadError> {
         let file = self.store.open(&path).await?;
         self.begin_guess(io, &file, span, guess);
