@@ -1,4 +1,4 @@
-"""The suite of `alluvium produce` and `alluvium consume`: what they write, kcat reads, and the other way round.
+"""The suite of alluvium's own commands: what `produce` writes, kcat reads, and the other way round; `txn` on an open transaction.
 
 The binary is the one that ALLUVIUM_BINARY names, or the newest of this tree's builds.
 """
@@ -10,8 +10,9 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "../../..")
 sys.path.insert(0, os.path.join(HERE, "../raw"))
-from connection import Cluster
-from suite import Suite, equal, true, unique
+from batch import batch
+from connection import Cluster, Connection
+from suite import Suite, equal, eventually, true, unique
 
 suite = Suite("cli")
 PARTITIONS = 3
@@ -50,6 +51,9 @@ class Context:
 
     def consume(self, topic, *arguments, fails=False):
         return self.run(self.binary, "consume", topic, "--bootstrap", self.bootstrap, "--exit-at-end", *arguments, fails=fails)
+
+    def txn(self, *arguments):
+        return self.run(self.binary, "txn", *arguments, "--bootstrap", self.bootstrap).decode()
 
 
 for codec in CODECS:
@@ -121,6 +125,51 @@ def _(context):
     error = context.produce(topic, "--format", "json", stdin=b'{"value":"a"}\n{"valeu":"b"}\n', fails=True)
     true("line 2" in error and "valeu" in error, error)
     equal(context.consume(topic), b"a\n", "what came before the mistake")
+
+
+@suite.case("an-open-transaction-is-listed-described-and-aborted")
+def _(context):
+    topic, id_ = context.topic(), unique("cli-txn")
+    context.produce(topic, "--partition", "1", stdin=b"before\n")
+    with Connection(context.cluster.controller()) as to:
+        found = []
+
+        def is_found():
+            found[:] = to.call("FindCoordinator", 4, {"CoordinatorKeys": [id_], "KeyType": 1})["Coordinators"]
+            return found[0]["ErrorCode"] == 0
+
+        eventually(is_found, "a coordinator")
+    with Connection((found[0]["Host"], found[0]["Port"])) as coordinator, Connection(context.cluster.leader(topic, 1)) as leader:
+        begun = {}
+
+        def is_begun():
+            begun.update(coordinator.call("InitProducerId", 4, {"TransactionalId": id_, "TransactionTimeoutMs": 60000, "ProducerId": -1, "ProducerEpoch": -1}))
+            return begun["ErrorCode"] == 0
+
+        eventually(is_begun, "the coordinator is loaded")
+        added = {"V3AndBelowTransactionalId": id_, "V3AndBelowProducerId": begun["ProducerId"], "V3AndBelowProducerEpoch": begun["ProducerEpoch"],
+                 "V3AndBelowTopics": [{"Name": topic, "Partitions": [1]}]}
+        coordinator.call("AddPartitionsToTxn", 3, added)
+        records = batch([b"open"], attributes=16, producer_id=begun["ProducerId"], producer_epoch=begun["ProducerEpoch"], sequence=0)
+        reply = leader.call("Produce", 9, {"TransactionalId": id_, "Acks": -1, "TimeoutMs": 10000,
+                                           "TopicData": [{"Name": topic, "PartitionData": [{"Index": 1, "Records": records}]}]})
+        equal(reply["Responses"][0]["PartitionResponses"][0]["ErrorCode"], 0, "Produce")
+
+        def ends():
+            body = {"MaxWaitMs": 0, "MinBytes": 0, "MaxBytes": 1 << 20, "IsolationLevel": 1, "SessionEpoch": -1,
+                    "Topics": [{"Topic": topic, "Partitions": [{"Partition": 1, "FetchOffset": 0, "PartitionMaxBytes": 1 << 20}]}]}
+            row = leader.call("Fetch", 12, body)["Responses"][0]["Partitions"][0]
+            return row["LastStableOffset"], row["HighWatermark"]
+
+        equal(ends(), (1, 2), "last stable offset and high watermark while it is open")
+        true(id_ in context.txn("list", "--state", "Ongoing"), "it is listed")
+        true(topic in context.txn("describe", id_), "its partitions are told")
+        equal([row["transaction_start_offset"] for row in json.loads(context.txn("describe", "--topic", topic, "--output", "json")) if row["transaction_start_offset"] is not None], [1], "where it begins")
+        context.txn("abort", "--topic", topic, "--partition", "1", "--start-offset", "1")
+        equal(ends(), (3, 3), "last stable offset and high watermark when it is aborted")
+        equal([row["transaction_start_offset"] for row in json.loads(context.txn("describe", "--topic", topic, "--output", "json")) if row["transaction_start_offset"] is not None], [], "what is open")
+        error = context.run(context.binary, "txn", "abort", "--topic", topic, "--partition", "1", "--start-offset", "1", "--bootstrap", context.bootstrap, fails=True)
+        true("no transaction is open" in error, error)
 
 
 if __name__ == "__main__":
