@@ -131,15 +131,7 @@ def _(context):
 def _(context):
     topic, id_ = context.topic(), unique("cli-txn")
     context.produce(topic, "--partition", "1", stdin=b"before\n")
-    with Connection(context.cluster.controller()) as to:
-        found = []
-
-        def is_found():
-            found[:] = to.call("FindCoordinator", 4, {"CoordinatorKeys": [id_], "KeyType": 1})["Coordinators"]
-            return found[0]["ErrorCode"] == 0
-
-        eventually(is_found, "a coordinator")
-    with Connection((found[0]["Host"], found[0]["Port"])) as coordinator, Connection(context.cluster.leader(topic, 1)) as leader:
+    with Connection(context.cluster.coordinator(id_, 1)) as coordinator, Connection(context.cluster.leader(topic, 1)) as leader:
         begun = {}
 
         def is_begun():
@@ -161,13 +153,17 @@ def _(context):
             row = leader.call("Fetch", 12, body)["Responses"][0]["Partitions"][0]
             return row["LastStableOffset"], row["HighWatermark"]
 
+        def begins():
+            rows = json.loads(context.txn("describe", "--topic", topic, "--output", "json"))
+            return [row["transaction_start_offset"] for row in rows if row["transaction_start_offset"] is not None]
+
         equal(ends(), (1, 2), "last stable offset and high watermark while it is open")
         true(id_ in context.txn("list", "--state", "Ongoing"), "it is listed")
         true(topic in context.txn("describe", id_), "its partitions are told")
-        equal([row["transaction_start_offset"] for row in json.loads(context.txn("describe", "--topic", topic, "--output", "json")) if row["transaction_start_offset"] is not None], [1], "where it begins")
+        equal(begins(), [1], "where it begins")
         context.txn("abort", "--topic", topic, "--partition", "1", "--start-offset", "1")
         equal(ends(), (3, 3), "last stable offset and high watermark when it is aborted")
-        equal([row["transaction_start_offset"] for row in json.loads(context.txn("describe", "--topic", topic, "--output", "json")) if row["transaction_start_offset"] is not None], [], "what is open")
+        equal(begins(), [], "what is open")
         error = context.run(context.binary, "txn", "abort", "--topic", topic, "--partition", "1", "--start-offset", "1", "--bootstrap", context.bootstrap, fails=True)
         true("no transaction is open" in error, error)
 

@@ -141,6 +141,18 @@ class Cluster:
         found = self.metadata([])
         return next((b["Host"], b["Port"]) for b in found["Brokers"] if b["NodeId"] == found["ControllerId"])
 
+    def coordinator(self, key, kind=0):
+        """Address of the coordinator of a group (kind 0) or a transactional id (1), once there is one."""
+        deadline = time.monotonic() + 15
+        with Connection(self.controller()) as connection:
+            while True:
+                row = connection.call("FindCoordinator", 4, {"CoordinatorKeys": [key], "KeyType": kind})["Coordinators"][0]
+                if row["ErrorCode"] == 0:
+                    return row["Host"], row["Port"]
+                if time.monotonic() > deadline:
+                    raise AssertionError(f"no coordinator of {key}: error {row['ErrorCode']}")
+                time.sleep(0.05)
+
     def create_topic(self, name, partitions=1, **configs):
         """Creates and waits until every partition has a leader that serves it."""
         rows = [{"Name": key.replace("_", "."), "Value": str(value)} for key, value in configs.items()]
