@@ -17,7 +17,7 @@ use crate::control::broker_config::{BrokerConfig, Effect};
 use crate::control::id::{BrokerId, CoreIndex};
 use crate::ring::core::CoreOptions;
 use crate::server::boot::{self, ServerOptions};
-use crate::shard::options::{BrokerAddress, ListenMode, ShardOptions, TierOptions};
+use crate::shard::options::{BrokerAddress, ListenMode, ShardOptions, TierOptions, WHOLE_SYNC_PARTITIONS_MIN};
 use crate::tier::hdfs_options::TIER_THREADS;
 
 /// Runs `alluvium serve` until it ends.
@@ -137,6 +137,7 @@ fn server_options(options: &ServeOptions) -> Result<ServerOptions, ServeError> {
         frame_memory_bytes,
         // Known when the machine was looked at.
         open_files_max: 0,
+        whole_sync_partitions_min: WHOLE_SYNC_PARTITIONS_MIN,
         request_bytes_max,
         connection_idle_ms_max: broker_config.connections_max_idle_ms().unwrap_or(u64::MAX / 4),
         connections_max: share(broker_config.max_connections()),

@@ -1,6 +1,7 @@
-//! One thread beside each core that needs it, for the rare calls that a ring does not offer.
+//! A thread beside each core that needs it, for the rare calls that a ring does not offer.
 //!
-//! Made at the first such call. Listing a directory, asking for the room of a disk, and truncating where the kernel's ring cannot.
+//! Made at the first such call: listing a directory, asking for the room of a disk, truncating where the kernel's ring cannot.
+//! Another one syncs whole file systems, which may take long.
 
 use std::io;
 use std::path::Path;
@@ -25,9 +26,9 @@ pub(in crate::ring) struct Answer<T> {
 
 impl Helper {
     /// Starts the thread; `notifier` wakes the core at each answer.
-    pub(in crate::ring) fn start(notifier: Notifier) -> io::Result<Self> {
+    pub(in crate::ring) fn start(name: &str, notifier: Notifier) -> io::Result<Self> {
         let (jobs, waiting) = mpsc::sync_channel::<Job>(JOBS_MAX);
-        std::thread::Builder::new().name("helper".to_owned()).spawn(move || waiting.iter().for_each(|job| job()))?;
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || waiting.iter().for_each(|job| job()))?;
         Ok(Self { jobs, notifier })
     }
 

@@ -14,6 +14,7 @@ use std::task::Poll;
 
 use crate::ring::buffer::{Buffer, BufferPool};
 use crate::ring::file::UringFile;
+use crate::ring::file_system::FileSystem;
 use crate::ring::send_queue::SendQueue;
 use crate::ring::shared_file::SharedKind;
 #[cfg(any(test, feature = "sim"))]
@@ -244,6 +245,15 @@ impl Io {
     /// As statvfs(3).
     pub async fn disk_space(&self, path: &Path) -> io::Result<DiskSpace> {
         drive!(&self.core.driver, Driver, driver => driver.disk_space(self, path).await)
+    }
+
+    /// The file system that holds the folder at `path`, where a sync of all of it is as good as one of each file; `None`
+    /// elsewhere. By a helper thread, as [`Io::read_dir`].
+    ///
+    /// # Errors
+    /// As open(2).
+    pub async fn file_system(&self, path: &Path) -> io::Result<Option<FileSystem>> {
+        drive!(&self.core.driver, Driver, driver => driver.file_system(self, path).await)
     }
 
     /// Listens on `address`. Blocks for the length of a few system calls; for boot, before `ready`.

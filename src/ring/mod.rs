@@ -9,6 +9,7 @@ pub mod core;
 mod descriptor;
 pub mod dir_lock;
 mod file;
+pub mod file_system;
 mod helper;
 pub mod inbox;
 pub mod io;

@@ -34,12 +34,14 @@ impl RingMask {
     pub const SENDFILE: Self = Self(1 << 10);
     /// Small writes by pwrite(2): else each write goes through the ring.
     pub const INLINE_WRITE: Self = Self(1 << 11);
+    /// syncfs(2) on ext4 or XFS where many files wait for a sync: else each file is synced.
+    pub const SYNCFS: Self = Self(1 << 12);
 
     /// All features.
-    pub const ALL: Self = Self((1 << 12) - 1);
+    pub const ALL: Self = Self((1 << 13) - 1);
 
     /// Each feature with its name on the command line.
-    pub const NAMES: [(&'static str, Self); 12] = [
+    pub const NAMES: [(&'static str, Self); 13] = [
         ("cachestat", Self::CACHESTAT),
         ("no_sqarray", Self::NO_SQARRAY),
         ("no_iowait", Self::NO_IOWAIT),
@@ -52,6 +54,7 @@ impl RingMask {
         ("read_nowait", Self::READ_NOWAIT),
         ("sendfile", Self::SENDFILE),
         ("inline_write", Self::INLINE_WRITE),
+        ("syncfs", Self::SYNCFS),
     ];
 
     /// True where all of `other` is in the set.

@@ -16,6 +16,7 @@ use io_uring::{EnterFlags, IoUring, opcode, squeue, types};
 use crate::ring::core::CoreOptions;
 use crate::ring::descriptor::Descriptor;
 use crate::ring::file::UringFile;
+use crate::ring::file_system::{FileSystem, UringFileSystem};
 use crate::ring::helper::Helper;
 use crate::ring::io::{DirEntry, DiskSpace, Io, OpenHow};
 use crate::ring::mesh::{CoreSeat, Wake};
@@ -51,6 +52,8 @@ pub(in crate::ring) struct Ring {
     seat: CoreSeat,
     noted: WaitList,
     helper: RefCell<Option<Helper>>,
+    /// Apart from the other, whose calls are short.
+    sync_helper: RefCell<Option<Helper>>,
     random_words: RefCell<([u64; 32], usize)>,
     /// Until when small writes go through the ring, after one was slow.
     pub(in crate::ring) writes_throttled_until: Cell<Nanos>,
@@ -102,6 +105,10 @@ impl Uring {
 
     pub(in crate::ring) fn adopt_file(&self, io: &Io, fd: OwnedFd) -> UringFile {
         UringFile::new(io.clone(), self.ring.clone(), Descriptor::of_file(fd.into_raw_fd(), &self.ring))
+    }
+
+    pub(in crate::ring) async fn file_system(&self, io: &Io, path: &Path) -> io::Result<Option<FileSystem>> {
+        Ok(UringFileSystem::open(io, &self.ring, path).await?.map(FileSystem::Uring))
     }
 
     async fn open_descriptor(&self, io: &Io, path: &Path, flags: i32) -> io::Result<Rc<Descriptor>> {
@@ -204,6 +211,7 @@ impl Ring {
             seat,
             noted: WaitList::default(),
             helper: RefCell::new(None),
+            sync_helper: RefCell::new(None),
             random_words: RefCell::new(([0; 32], 32)),
             writes_throttled_until: Cell::new(Nanos(0)),
             writes_watched_until: Cell::new(Nanos(0)),
@@ -262,11 +270,30 @@ impl Ring {
         io: &Io,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
+        self.ask(&self.helper, "helper", io, job).await
+    }
+
+    /// As [`help`](Self::help), for syncs of a whole file system: they may take long.
+    pub(in crate::ring) async fn sync_help<T: Send + 'static>(
+        &self,
+        io: &Io,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        self.ask(&self.sync_helper, "sync-helper", io, job).await
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        helper: &RefCell<Option<Helper>>,
+        name: &str,
+        io: &Io,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
         let answer = {
-            let mut helper = self.helper.borrow_mut();
+            let mut helper = helper.borrow_mut();
             let helper = match &mut *helper {
                 Some(helper) => helper,
-                None => helper.insert(Helper::start(self.seat.notifier())?),
+                None => helper.insert(Helper::start(name, self.seat.notifier())?),
             };
             helper.ask(job)?
         };

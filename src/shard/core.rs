@@ -135,7 +135,7 @@ impl Shard {
             files: FileCache::new(&io, options.open_files_max),
             memory: MemoryBudget::new(options.frame_memory_bytes),
             recompressions: Rc::default(),
-            durability: DurabilityStage::default(),
+            durability: DurabilityStage::new(&options),
             deletions: Deletions::default(),
             hosting_turn: Exclusive::default(),
             checkpoints_turn: Exclusive::default(),

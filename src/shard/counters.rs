@@ -31,8 +31,10 @@ pub struct Counters {
     pub batches_appended: Counter,
     /// Bytes of batches written.
     pub bytes_appended: Counter,
-    /// Syncs done.
+    /// Syncs done: of partitions, one by one or with others.
     pub syncs: Counter,
+    /// Syncs done of a whole file system, each for many partitions.
+    pub whole_syncs: Counter,
     /// Bytes of records sent to clients.
     pub bytes_fetched: Counter,
     /// Segments copied to the tier.

@@ -1,7 +1,8 @@
 //! The one stage between written and durable.
 //!
 //! It takes partitions that have written something, and moves their high watermark when that is durable under the mode
-//! in force. Under `segment` the syncs are group commits: while one runs, appends collect for the next.
+//! in force. Under `segment` the syncs are group commits: while one runs, appends collect for the next; and where many
+//! partitions of a data directory wait, its file system is synced as a whole in the place of their files.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,17 +13,29 @@ use crate::log::plan::SegmentId;
 use crate::record::offset::Offset;
 use crate::shard::core::Shard;
 use crate::shard::files::FileKind;
+use crate::shard::options::{DataDir, ShardOptions};
 use crate::shard::partition::Partition;
 use crate::shard::topic_limits::Durability;
+use crate::shard::whole_sync::{WholeSync, WholeSyncEnd};
 
 /// Partitions of one core that wait for a sync.
-#[derive(Default)]
 pub struct DurabilityStage {
     queue: RefCell<VecDeque<Rc<Partition>>>,
     workers: Cell<usize>,
+    /// One worker syncs a whole file system: the others rest, for what comes in meanwhile is the next one's.
+    is_whole: Cell<bool>,
+    /// In the order of the data directories.
+    whole: Vec<WholeSync>,
 }
 
 impl DurabilityStage {
+    /// Nothing waits yet.
+    pub fn new(options: &ShardOptions) -> Self {
+        let whole = |dir: &DataDir| WholeSync::new(&dir.path, options.whole_sync_partitions_min);
+        let whole = options.data_dirs.iter().map(whole).collect();
+        Self { queue: RefCell::default(), workers: Cell::new(0), is_whole: Cell::new(false), whole }
+    }
+
     /// Notes that `partition` has written something. Under `os` that is durable enough; under `segment` a sync follows
     /// at once, or after the one that runs. Each partition stands in the queue once, so the queue is bounded by them.
     pub fn written(&self, shard: &Rc<Shard>, partition: &Rc<Partition>) {
@@ -58,7 +71,11 @@ impl DurabilityStage {
             return;
         }
         self.queue.borrow_mut().push_back(partition.clone());
-        if self.workers.get() < SYNCS_AT_ONCE_MAX {
+        self.start_worker(shard);
+    }
+
+    fn start_worker(&self, shard: &Rc<Shard>) {
+        if self.workers.get() < SYNCS_AT_ONCE_MAX && !self.is_whole.get() {
             self.workers.set(self.workers.get() + 1);
             shard.io().spawn(Self::work(shard.clone()));
         }
@@ -71,18 +88,24 @@ impl DurabilityStage {
 
     async fn work(shard: Rc<Shard>) {
         let stage = shard.durability();
-        loop {
+        while !stage.is_whole.get() {
             let Some(partition) = stage.queue.borrow_mut().pop_front() else { break };
+            let whole = stage.whole_of(&partition);
+            if let Some(whole) = whole
+                && whole.is_worth(stage.count_beside(&partition) + 1, shard.io().now())
+            {
+                stage.sync_whole(&shard, whole, partition).await;
+                continue;
+            }
             // Whatever is written from here on wants another sync.
             partition.sync_queued.set(false);
+            let (began, at_once) = (shard.io().now(), stage.workers.get());
             match Self::sync(&shard, &partition).await {
                 Ok(moved) => {
-                    shard.counters().syncs.add(1);
-                    if moved {
-                        shard.note_progress(&partition);
-                    } else {
-                        shard.tell_of_sealed(&partition);
+                    if let Some(whole) = whole {
+                        whole.note_one(shard.io().now().since(began), at_once);
                     }
+                    stage.tell(&shard, &partition, moved);
                 }
                 Err(error) => {
                     shard.fail_partition(
@@ -94,6 +117,74 @@ impl DurabilityStage {
             }
         }
         stage.workers.set(stage.workers.get() - 1);
+    }
+
+    fn tell(&self, shard: &Rc<Shard>, partition: &Rc<Partition>, moved: bool) {
+        shard.counters().syncs.add(1);
+        if moved {
+            shard.note_progress(partition);
+        } else {
+            shard.tell_of_sealed(partition);
+        }
+    }
+
+    /// The file system that a partition lies on.
+    fn whole_of(&self, partition: &Partition) -> Option<&WholeSync> {
+        self.whole.iter().find(|whole| Some(whole.folder()) == partition.folder().parent())
+    }
+
+    /// How many partitions of the same data directory wait.
+    fn count_beside(&self, partition: &Partition) -> usize {
+        let queue = self.queue.borrow();
+        queue.iter().filter(|other| other.folder().parent() == partition.folder().parent()).count()
+    }
+
+    /// Syncs the file system for `first` and all that wait beside it.
+    async fn sync_whole(&self, shard: &Rc<Shard>, whole: &WholeSync, first: Rc<Partition>) {
+        let mut round = vec![first];
+        self.queue.borrow_mut().retain(|other| {
+            let is_beside = other.folder().parent() == Some(whole.folder());
+            if is_beside {
+                round.push(other.clone());
+            }
+            !is_beside
+        });
+        // Each with the end of what is written now, and whether readers wait for it.
+        let targets: Vec<_> = round
+            .into_iter()
+            .map(|partition| {
+                partition.sync_queued.set(false);
+                let log = partition.log().borrow();
+                let target = log.sync_target().map(|target| target.end);
+                let written = log.offsets().written;
+                drop(log);
+                (partition, target, written)
+            })
+            .collect();
+        self.is_whole.set(true);
+        let end = whole.run(shard.io(), targets.len()).await;
+        self.is_whole.set(false);
+        match end {
+            WholeSyncEnd::Durable => {
+                shard.counters().whole_syncs.add(1);
+                for (partition, target, written) in targets.iter().filter(|(partition, ..)| partition.is_online()) {
+                    partition.set_recovery_point(target.unwrap_or(*written));
+                    let moved = target.is_some_and(|end| partition.log().borrow_mut().durable(end));
+                    self.tell(shard, partition, moved);
+                }
+            }
+            WholeSyncEnd::EachFile => {
+                let mut queue = self.queue.borrow_mut();
+                for (partition, ..) in targets.into_iter().rev() {
+                    if !partition.sync_queued.replace(true) {
+                        queue.push_front(partition);
+                    }
+                }
+            }
+        }
+        if self.queue.borrow().len() > 1 {
+            self.start_worker(shard);
+        }
     }
 
     async fn sync(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<bool> {

@@ -64,3 +64,4 @@ mod transaction_driver;
 pub mod transaction_machine;
 pub mod verification;
 pub mod watch;
+pub mod whole_sync;

@@ -37,6 +37,8 @@ pub struct ShardOptions {
     pub frame_memory_bytes: usize,
     /// Open segment files of this core at most.
     pub open_files_max: usize,
+    /// Partitions of a data directory that wait for a sync together before its file system is synced in their place.
+    pub whole_sync_partitions_min: usize,
     /// `socket.request.max.bytes`.
     pub request_bytes_max: u32,
     /// `connections.max.idle.ms`.
@@ -52,6 +54,9 @@ pub struct ShardOptions {
     /// `--tier`, where there is one.
     pub tier: Option<TierOptions>,
 }
+
+/// [`ShardOptions::whole_sync_partitions_min`] of a server; fewer are synced one by one.
+pub const WHOLE_SYNC_PARTITIONS_MIN: usize = 4;
 
 /// Where sealed segments are copied to.
 #[derive(Clone, Debug)]

@@ -168,6 +168,8 @@ impl Server {
             frame_memory_bytes: 8 << 20,
             // Few, so that handles are closed and opened again.
             open_files_max: 6,
+            // Few, so that it is seen often.
+            whole_sync_partitions_min: 2,
             request_bytes_max: 1 << 20,
             connection_idle_ms_max: 600_000,
             connections_max: 100,

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::ring::file_system::FileSystem;
 use crate::ring::io::{DirEntry, DiskSpace, Io, OpenHow};
 use crate::ring::sim::disk::Disk;
 use crate::ring::sim::events::World;
@@ -156,6 +157,13 @@ impl SimCore {
         self.on_disk(io, "disk_space", path, |disk, path| disk.folder(path).map(|_| disk.space())).await
     }
 
+    pub(in crate::ring) async fn file_system(&self, io: &Io, path: &Path) -> io::Result<Option<FileSystem>> {
+        let path = path.to_path_buf();
+        self.on_disk(io, "file_system", &path, |disk, path| disk.folder(path).map(drop)).await?;
+        let (world, core) = (self.world.clone(), self.core.clone());
+        Ok(Some(FileSystem::Sim(SimFileSystem { io: io.clone(), world, core, path })))
+    }
+
     pub(in crate::ring) async fn sync_dir(&self, io: &Io, path: &Path) -> io::Result<()> {
         if !self.core.is_alive() {
             return Err(CoreState::ended());
@@ -226,6 +234,30 @@ impl SimCore {
             let disk = machine.disk();
             let fails = disk.fails(world, DiskOp::Metadata, &path, world.faults.get().metadata_error_per_million);
             done.complete(if fails { Err(eio()) } else { effect(disk, &path) });
+        });
+        completion.wait().await
+    }
+}
+
+/// The disk of a machine, synced as a whole. What its folders say of names stays as it is: those have syncs of their own.
+pub struct SimFileSystem {
+    io: Io,
+    world: Rc<World>,
+    core: Rc<CoreState>,
+    path: PathBuf,
+}
+
+impl SimFileSystem {
+    pub(in crate::ring) async fn sync(&self) -> io::Result<()> {
+        let until = self.world.next_sequence();
+        let completion = Completion::new(&self.io);
+        let (done, machine, path) = (completion.clone(), self.core.machine.clone(), self.path.clone());
+        let delay_ns = self.world.draw_delay(self.world.delays.sync_ns);
+        self.world.schedule(Some(&self.core), delay_ns, "sync_file_system", move |world| {
+            let disk = machine.disk();
+            let fails = disk.fails(world, DiskOp::Sync, &path, world.faults.get().sync_error_per_million);
+            disk.sync_files(&world.random, until, fails);
+            done.complete(if fails { Err(eio()) } else { Ok(()) });
         });
         completion.wait().await
     }

@@ -205,6 +205,19 @@ impl Disk {
         fails
     }
 
+    /// Makes the bytes of all files durable; where it fails, some are lost, and the next sync of such a file tells so.
+    pub(in crate::ring::sim) fn sync_files(&self, random: &Random, until: u64, fails: bool) {
+        let (mut folders, mut files) = (Vec::new(), Vec::new());
+        Node::Folder(self.root.clone()).collect(&mut folders, &mut files);
+        for file in files {
+            if fails && random.coin() {
+                file.lose_changes(random, until);
+            } else {
+                file.make_durable(until);
+            }
+        }
+    }
+
     /// Makes of the disk what a power cut leaves of it.
     pub(in crate::ring::sim) fn cut_power(&self, random: &Random) {
         let (mut folders, mut files) = (Vec::new(), Vec::new());

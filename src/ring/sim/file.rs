@@ -20,6 +20,8 @@ pub(in crate::ring::sim) struct FileNode {
     state: RefCell<FileState>,
     /// When it was last written, by the wall clock of who wrote.
     modified_ms: Cell<i64>,
+    /// Changes were lost, and no sync of the file has said so yet.
+    has_lost: Cell<bool>,
 }
 
 #[derive(Default)]
@@ -90,8 +92,21 @@ impl FileNode {
         self.cut_power(random, until);
     }
 
+    /// The file system could not write what was dirty.
+    pub(in crate::ring::sim) fn lose_changes(&self, random: &Random, until: u64) {
+        if self.state.borrow().pending.first().is_some_and(|(number, _)| *number <= until) {
+            self.forget_changes(random, until);
+            self.has_lost.set(true);
+        }
+    }
+
+    pub(in crate::ring::sim) fn make_durable(&self, until: u64) {
+        self.state.borrow_mut().make_durable(until);
+    }
+
     pub(in crate::ring::sim) fn lose_power(&self, random: &Random) {
         self.cut_power(random, u64::MAX);
+        self.has_lost.set(false);
         let mut state = self.state.borrow_mut();
         state.visible = state.durable.clone();
     }
@@ -185,11 +200,12 @@ impl SimFile {
         let (done, open) = (completion.clone(), self.open.clone());
         let delay_ns = world.draw_delay(world.delays.sync_ns);
         world.schedule(Some(&self.open.core), delay_ns, "sync", move |world| {
-            let fails = open.fails(DiskOp::Sync, world.faults.get().sync_error_per_million);
+            let has_lost = open.node.has_lost.take();
+            let fails = open.fails(DiskOp::Sync, world.faults.get().sync_error_per_million) || has_lost;
             if fails {
                 open.node.forget_changes(&world.random, until);
             } else {
-                open.node.state.borrow_mut().make_durable(until);
+                open.node.make_durable(until);
             }
             done.complete(if fails { Err(eio()) } else { Ok(()) });
         });
