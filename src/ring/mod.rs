@@ -12,6 +12,7 @@ mod file;
 mod helper;
 pub mod inbox;
 pub mod io;
+pub mod lent_bytes;
 pub mod mailbox;
 pub mod mesh;
 mod operation;
