@@ -23,6 +23,9 @@ struct Memory {
     number: u16,
 }
 
+/// All bytes of a buffer's memory, the range of the buffer in them, and where they belong.
+pub(in crate::ring) type TakenOut = (Box<[u8]>, Range<usize>, Absent);
+
 /// Memory without its bytes, which are elsewhere for a while: where they go when they are back.
 pub(in crate::ring) struct Absent {
     home: Option<Weak<dyn Home>>,
@@ -96,7 +99,7 @@ impl Buffer {
 
     /// Takes the memory itself out: all its bytes, the range of this buffer in them, and where they belong. The buffer again
     /// where others have ranges of the same memory.
-    pub(in crate::ring) fn into_memory(mut self) -> Result<(Box<[u8]>, Range<usize>, Absent), Self> {
+    pub(in crate::ring) fn into_memory(mut self) -> Result<TakenOut, Self> {
         let range = self.start..self.end;
         let Some(memory) = Rc::get_mut(&mut self.memory) else { return Err(self) };
         let bytes = std::mem::take(memory.bytes.get_mut());

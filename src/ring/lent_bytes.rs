@@ -11,8 +11,8 @@ use crate::ring::buffer::{Absent, Buffer};
 /// Lends buffers of one core to other threads. What has come back goes to where it belongs (the core's pool) when the core
 /// [looks](Self::collect); what comes back after this is gone is freed where it is.
 pub struct Lender {
-    give_back: mpsc::Sender<(usize, Box<[u8]>)>,
-    come_back: mpsc::Receiver<(usize, Box<[u8]>)>,
+    give_back: mpsc::Sender<Returned>,
+    come_back: mpsc::Receiver<Returned>,
     lent: RefCell<Slab<Absent>>,
 }
 
@@ -21,8 +21,11 @@ pub struct LentBytes {
     bytes: Box<[u8]>,
     range: Range<usize>,
     /// Of whom, and by which number; none where it was copied.
-    back: Option<(mpsc::Sender<(usize, Box<[u8]>)>, usize)>,
+    back: Option<(mpsc::Sender<Returned>, usize)>,
 }
+
+/// Memory on its way back, with its number.
+type Returned = (usize, Box<[u8]>);
 
 impl Default for Lender {
     fn default() -> Self {
