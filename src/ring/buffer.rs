@@ -5,7 +5,7 @@
 //! back to where it came from (the core's pool, or a receive buffer ring) when the last range is dropped.
 
 use std::cell::{RefCell, UnsafeCell};
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::rc::{Rc, Weak};
 
 /// An owned, exclusive range of bytes. Not `Send`: it belongs to one core.
@@ -21,6 +21,32 @@ struct Memory {
     home: Option<Weak<dyn Home>>,
     /// Number within `home` (a receive ring's buffer id).
     number: u16,
+}
+
+/// All bytes of a buffer's memory, the range of the buffer in them, and where they belong.
+pub(in crate::ring) type TakenOut = (Box<[u8]>, Range<usize>, Absent);
+
+/// Memory without its bytes, which are elsewhere for a while: where they go when they are back.
+pub(in crate::ring) struct Absent {
+    home: Option<Weak<dyn Home>>,
+    number: u16,
+}
+
+impl Absent {
+    /// The bytes are back, and go on as a buffer of `range`.
+    pub(in crate::ring) fn into_buffer(self, bytes: Box<[u8]>, range: Range<usize>) -> Buffer {
+        let mut buffer = Buffer::with_home(bytes, self.home, self.number);
+        buffer.truncate(range.end);
+        buffer.advance(range.start.min(buffer.len()));
+        buffer
+    }
+
+    /// The bytes are back.
+    pub(in crate::ring) fn take_back(self, bytes: Box<[u8]>) {
+        if let Some(home) = self.home.and_then(|home| home.upgrade()) {
+            home.take_back(bytes, self.number);
+        }
+    }
 }
 
 /// Where memory goes back to when its last [`Buffer`] is dropped.
@@ -69,6 +95,19 @@ impl Buffer {
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.len(), "advance by {count} in a buffer of {} bytes", self.len());
         self.start += count;
+    }
+
+    /// Takes the memory itself out: all its bytes, the range of this buffer in them, and where they belong. The buffer again
+    /// where others have ranges of the same memory.
+    pub(in crate::ring) fn into_memory(mut self) -> Result<TakenOut, Self> {
+        let range = self.start..self.end;
+        let Some(memory) = Rc::get_mut(&mut self.memory) else { return Err(self) };
+        let bytes = std::mem::take(memory.bytes.get_mut());
+        // Without its home, what is left of the memory goes nowhere when it is dropped.
+        let absent = Absent { home: memory.home.take(), number: memory.number };
+        // No range of what is empty now.
+        (self.start, self.end) = (0, 0);
+        Ok((bytes, range, absent))
     }
 
     /// Address of the first byte, for an operation of the ring that owns this buffer until its completion.

@@ -13,6 +13,7 @@ pub mod file_system;
 mod helper;
 pub mod inbox;
 pub mod io;
+pub mod lent_bytes;
 pub mod mailbox;
 pub mod mesh;
 mod operation;

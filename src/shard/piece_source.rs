@@ -85,5 +85,6 @@ const INDEX_PIECE_BYTES: u64 = 64 * 1024;
 pub(in crate::shard) const LOG_PIECE_BYTES: u64 = 256 * 1024;
 /// Neighbours that are read at once for who waits for them: 1 MiB of records.
 pub(in crate::shard) const RUN_PIECES_MAX: usize = 4;
-/// Neighbours that are read at once ahead of who comes in order: 2 MiB of records.
-pub(in crate::shard) const AHEAD_RUN_PIECES_MAX: usize = 8;
+/// Neighbours that are read at once ahead of who comes in order: 4 MiB of records, the largest buffer that a core keeps for the
+/// next one.
+pub(in crate::shard) const AHEAD_RUN_PIECES_MAX: usize = 16;

@@ -370,7 +370,7 @@ impl RemoteCache {
 }
 
 /// A sequential reader finds this much read already: two reads of the store go on side by side.
-const AHEAD_BYTES_MAX: usize = 4 * 1024 * 1024;
+const AHEAD_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -520,7 +520,7 @@ mod tests {
             assert!(cache.read_ahead(&io, &log, INDEX_BYTES + 5), "the window reaches the end");
             io.sleep_ms(50).await;
             let loads = cache.counters.loads.get();
-            assert_eq!(loads, 2, "of 2 MiB, and what is left");
+            assert_eq!(loads, 2, "of half of it each");
             let read = cache.read(&io, &log, INDEX_BYTES, FILE_BYTES).await.expect("there");
             assert!(read.len() as u64 == FILE_BYTES as u64 - INDEX_BYTES && is_right(INDEX_BYTES, &read));
             assert_eq!(cache.counters.loads.get(), loads);

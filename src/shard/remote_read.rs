@@ -79,11 +79,49 @@ async fn locate_in(
     span: &RemoteSpan,
     wanted: &Wanted,
 ) -> Result<Found, ReadFailure> {
-    let known = partition.remote().and_then(|remote| remote.hint(span.id(), wanted.from));
+    let tier = shard.tier().ok_or(RemoteReadError::NoTier)?;
+    let hint = partition.remote().and_then(|remote| remote.hint(span.id(), wanted.from));
+    // A segment begins with its first batch.
+    let known = hint.or_else(|| (wanted.from <= span.start_offset()).then_some(0));
+    if known.is_some() && is_elsewhere(shard) {
+        // Its records are all that is asked for: one read of the store.
+        let file = tier.open_log(shard.io(), partition.topic(), partition.id(), span, None).await?;
+        if file.header.section_bytes(Section::Log) == u64::from(span.segment_bytes()) {
+            match locate_at(shard, partition, span, &file, wanted, known, hint.is_some()).await {
+                Err(ReadFailure::Refused(ReadError::Damaged { .. })) => {}
+                Ok(Found::Range(range)) if hint.is_none() && !begins_with(&range, span.start_offset()) => {}
+                located => return located,
+            }
+        }
+        // Its records are not where the metadata has them: its header tells.
+        tier.forget(span.id());
+        let file = open(shard, partition, span).await?;
+        return locate_at(shard, partition, span, &file, wanted, None, false).await;
+    }
     // Where the place is known, nothing is waited for that a guess could be read beside.
     let guess = known.is_none().then(|| guess(span, wanted));
     let file = open_for(shard, partition, span, guess).await?;
-    let mut plan = match look_up(shard, span, &file, wanted, known).await? {
+    locate_at(shard, partition, span, &file, wanted, known, hint.is_some()).await
+}
+
+/// True where the first batch of a range is the one that a segment is named after.
+fn begins_with(range: &RecordsRange, base_offset: Offset) -> bool {
+    let RangeSource::Tier(bytes, _) = &range.source else { return true };
+    let mut head = [0; HEADER_BYTES];
+    let head_bytes = bytes.copy_from(0, &mut head);
+    parse_header(&head[..head_bytes]).is_ok_and(|header| header.base_offset == base_offset)
+}
+
+async fn locate_at(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    span: &RemoteSpan,
+    file: &RemoteFile,
+    wanted: &Wanted,
+    known: Option<u64>,
+    is_sequential: bool,
+) -> Result<Found, ReadFailure> {
+    let mut plan = match look_up(shard, span, file, wanted, known).await? {
         LookedUp::Range(plan) => plan,
         LookedUp::DoesNotFit => return Ok(Found::DoesNotFit),
         LookedUp::Behind => return Ok(Found::Behind),
@@ -94,9 +132,9 @@ async fn locate_in(
             RangeSource::File(local.clone())
         }
         None => {
-            let bytes = read_batches(shard, span, &file, wanted, &mut plan).await?;
-            if known.is_some() {
-                read_ahead(shard, partition, span, &file, plan.position_bytes + u64::from(plan.len_bytes));
+            let bytes = read_batches(shard, span, file, wanted, &mut plan).await?;
+            if is_sequential {
+                read_ahead(shard, partition, span, file, plan.position_bytes + u64::from(plan.len_bytes));
             }
             RangeSource::Tier(bytes, *span)
         }
@@ -150,7 +188,9 @@ pub(in crate::shard) async fn read_again(
     if find(partition, plan.start_offset) != Some(*span) {
         return Ok(None);
     }
-    let file = open(shard, partition, span).await?;
+    let tier = shard.tier().ok_or(RemoteReadError::NoTier)?;
+    // As it was found: its records lie at the same place, whether its header was read or not.
+    let file = tier.open_log(shard.io(), partition.topic(), partition.id(), span, None).await?;
     let len_bytes = plan.len_bytes as usize;
     Ok(Some(read_section(shard, &file, Section::Log, plan.position_bytes, len_bytes).await?))
 }
@@ -239,7 +279,7 @@ fn read_ahead(shard: &Rc<Shard>, partition: &Rc<Partition>, span: &RemoteSpan, f
     let (shard, partition, tier) = (shard.clone(), partition.clone(), tier.clone());
     shard.clone().io().spawn(async move {
         // Who comes there is told what is wrong.
-        if let Ok(file) = open(&shard, &partition, &next).await {
+        if let Ok(file) = tier.open_log(shard.io(), partition.topic(), partition.id(), &next, None).await {
             let source = log_source(&file);
             tier.cache().read_ahead(shard.io(), &source, source.begin_bytes);
         }

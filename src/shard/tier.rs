@@ -67,6 +67,8 @@ pub struct RemoteFile {
     pub file: StoredFile,
     /// Where its sections are.
     pub header: SegmentFileHeader,
+    /// The header was read. Else only the place of the records is known, from the metadata.
+    is_whole: bool,
 }
 
 impl Tier {
@@ -169,12 +171,43 @@ impl Tier {
         self.cache.reserve(io, self.copy_bytes).await
     }
 
-    /// The file of a segment, opened where it is not; by one for all who want it, to its end although they go away. `guess`,
-    /// a range of its log, will probably be wanted: it is read meanwhile.
+    /// The file of a segment, opened where it is not, and its header. `guess`, a range of its log, will probably be wanted: it
+    /// is read meanwhile.
     ///
     /// # Errors
     /// It is not there, does not answer, or is not what the metadata says.
     pub(in crate::shard) async fn open(
+        self: &Rc<Self>,
+        io: &Io,
+        topic: &str,
+        id: PartitionId,
+        span: &RemoteSpan,
+        guess: Option<Range<u64>>,
+    ) -> Result<RemoteFile, RemoteReadError> {
+        let file = self.open_log(io, topic, id, span, guess).await?;
+        if file.is_whole {
+            return Ok(file);
+        }
+        match self.read_header(io, &file.file, segment_path(topic, id, span.id()), span).await {
+            Ok(header) => {
+                let whole = RemoteFile { header, is_whole: true, ..file };
+                self.files.borrow_mut().put(span.id(), whole.clone());
+                Ok(whole)
+            }
+            Err(error) => {
+                // It may be another file the next time.
+                self.forget(span.id());
+                Err(error)
+            }
+        }
+    }
+
+    /// The same for who wants its records alone, and knows where: a store that is elsewhere is not asked for its header. By
+    /// one for all who want it, to its end although they go away.
+    ///
+    /// # Errors
+    /// It is not there, or does not answer.
+    pub(in crate::shard) async fn open_log(
         self: &Rc<Self>,
         io: &Io,
         topic: &str,
@@ -194,9 +227,16 @@ impl Tier {
             let (this, told, io_of_task) = (self.clone(), opening.clone(), io.clone());
             let (path, span) = (segment_path(topic, id, span.id()), *span);
             io.spawn(async move {
-                let opened = this.open_anew(&io_of_task, path, &span, guess).await;
+                let opened = this.store.open(&path).await.map_err(RemoteReadError::from);
+                let opened = opened.map(|file| RemoteFile {
+                    segment: span.id(),
+                    header: SegmentFileHeader::of_log_at_end(file.len_bytes(), u64::from(span.segment_bytes())),
+                    is_whole: false,
+                    file,
+                });
                 this.opening.borrow_mut().remove(&span.id());
                 if let Ok(file) = &opened {
+                    this.begin_guess(&io_of_task, &file.file, &span, guess);
                     this.files.borrow_mut().put(span.id(), file.clone());
                 }
                 *told.outcome.borrow_mut() = Some(opened);
@@ -229,15 +269,13 @@ impl Tier {
         self.cache.begin(io, &source, source.begin_bytes.saturating_add(guess.start), len_bytes);
     }
 
-    async fn open_anew(
+    async fn read_header(
         &self,
         io: &Io,
+        file: &StoredFile,
         path: String,
         span: &RemoteSpan,
-        guess: Option<Range<u64>>,
-    ) -> Result<RemoteFile, RemoteReadError> {
-        let file = self.store.open(&path).await?;
-        self.begin_guess(io, &file, span, guess);
+    ) -> Result<SegmentFileHeader, RemoteReadError> {
         let head = match file.local() {
             Some(_) => RemoteBytes::of(file.read(io.buffer(HEADER_BYTES), 0).await?),
             None => {
@@ -258,7 +296,7 @@ impl Tier {
         if header.len_bytes() != needed_bytes {
             return Err(wrong(SegmentFileError::Short { len_bytes: header.len_bytes(), needed_bytes }));
         }
-        Ok(RemoteFile { segment: span.id(), file, header })
+        Ok(header)
     }
 
     /// Closes the file of a segment that goes, or that could not be read.
@@ -294,3 +332,112 @@ const COPIES_AT_ONCE_MAX: usize = 4;
 const OPEN_FILES_MAX: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");
 /// Readers of a store that is elsewhere: a few hundred bytes each, and no descriptor.
 const OPEN_READERS_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::record::offset::{Offset, TimestampMs, TopicId};
+    use crate::ring::sim::options::SimOptions;
+    use crate::ring::sim::world::Sim;
+    use crate::tier::metadata::RemoteSegment;
+    use crate::tier::segment_state::SegmentState;
+    use crate::tier::sim_store::StoreFaults;
+
+    const LOG_BYTES: usize = 600_000;
+
+    fn tier_of(store: Store) -> Rc<Tier> {
+        let seeds = || RandomState::with_seeds(1, 2, 3, 4);
+        let limits =
+            MoverLimits { at_once_max: 1, backoff_ms: 1, backoff_ms_max: 1, jitter_permille: 0, bytes_per_second: 1 };
+        Rc::new(Tier {
+            store,
+            mover: RefCell::new(Mover::new(limits, seeds())),
+            is_claimed: Cell::new(true),
+            news: Cell::new(false),
+            waiting: WaitList::default(),
+            ended: WaitList::default(),
+            manifest_news: ManifestNews::default(),
+            files: RefCell::new(LruCache::with_hasher(OPEN_READERS_MAX, seeds())),
+            opening: RefCell::new(HashMap::with_hasher(seeds())),
+            cache: RemoteCache::new(TierMemory::new(16 << 20), 1 << 20, seeds),
+            copy_bytes: 0,
+        })
+    }
+
+    /// A tier that has one segment, whose file is `lacking_bytes` shorter than it should be.
+    fn with_a_segment(lacking_bytes: usize, test: impl AsyncFnOnce(Io, Rc<Tier>, PartitionId, RemoteSpan) + 'static) {
+        let sim = Sim::new(SimOptions::calm(1));
+        let io = sim.machine().core(0);
+        let run = io.clone();
+        sim.run(&io, 60_000_000_000, async move {
+            let store = Store::Sim(SimStore::new(&run, Path::new("/tier"), StoreFaults::default()));
+            let id = PartitionId { topic_id: TopicId([7; 16]), partition: 0 };
+            let segment_id = RemoteSegmentId::from_random(7);
+            let header = SegmentFileHeader::of([800, 276, 8, 0, 0, LOG_BYTES as u64]).expect("it fits");
+            let mut bytes = header.encode().to_vec();
+            bytes.resize(header.len_bytes() as usize - lacking_bytes, 9);
+            let path = segment_path("t", id, segment_id);
+            store.make_folder("").await.expect("new");
+            store.make_folder(&crate::tier::store::partition_folder("t", id)).await.expect("new");
+            store.put(&path, "x", bytes).await.expect("space");
+            let segment = RemoteSegment {
+                id: segment_id,
+                start_offset: Offset(100),
+                end_offset: Offset(199),
+                max_timestamp: TimestampMs(0),
+                event_time_ms: 0,
+                broker_id: 0,
+                segment_bytes: LOG_BYTES as u32,
+                file_bytes: header.len_bytes(),
+                file_crc: 0,
+                state: SegmentState::CopyFinished,
+                has_transaction_index: false,
+                epochs: Vec::new(),
+            };
+            test(run.clone(), tier_of(store), id, RemoteSpan::of(&segment)).await;
+        })
+        .expect("it ends");
+    }
+
+    #[test]
+    fn who_knows_the_place_of_records_reads_them_alone() {
+        with_a_segment(0, async |io: Io, tier: Rc<Tier>, id, span| {
+            let loads = || tier.cache().counters.loads.get();
+            let file = tier.open_log(&io, "t", id, &span, None).await.expect("there");
+            assert_eq!(loads(), 0, "an opening is no read");
+            let begin_bytes = file.header.position_bytes(Section::Log);
+            let source = PieceSource {
+                segment: span.id(),
+                file: file.file.clone(),
+                begin_bytes: log_pieces_begin(begin_bytes),
+                end_bytes: file.header.len_bytes(),
+                region: Region::Log,
+            };
+            tier.cache().read(&io, &source, begin_bytes, 65_536).await.expect("there");
+            assert_eq!(loads(), 1, "one connection for a cold partition");
+            // Who wants an index has the header read as well, once, of the file that is open.
+            for _ in 0..2 {
+                let whole = tier.open(&io, "t", id, &span, None).await.expect("there");
+                assert_eq!(whole.header.position_bytes(Section::Log), begin_bytes);
+                assert_eq!(whole.header.section_bytes(Section::OffsetIndex), 800);
+                assert_eq!(loads(), 2);
+            }
+            assert!(
+                tier.open_log(&io, "t", id, &span, None).await.expect("there").is_whole,
+                "what is known stays known"
+            );
+        });
+    }
+
+    #[test]
+    fn a_file_that_is_too_short_is_refused_by_its_header_and_not_kept() {
+        with_a_segment(5, async |io: Io, tier: Rc<Tier>, id, span| {
+            tier.open_log(&io, "t", id, &span, None).await.expect("there");
+            let refused = tier.open(&io, "t", id, &span, None).await.err().expect("it is too short");
+            assert!(matches!(refused, RemoteReadError::Segment { .. }), "{refused}");
+            assert!(tier.files.borrow().is_empty(), "the next one looks anew");
+        });
+    }
+}

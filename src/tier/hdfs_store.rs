@@ -28,6 +28,7 @@ use tracing::warn;
 
 use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
+use crate::ring::lent_bytes::{Lender, LentBytes};
 use crate::tier::companion::{Companion, Watchdog};
 use crate::tier::error::StoreError;
 use crate::tier::hdfs_error::into_io;
@@ -52,6 +53,8 @@ struct Inner {
     client: RefCell<Option<Client>>,
     /// A call took too long: a client that is made from now on asks the NameNodes of a nameservice in any order.
     any_order: Cell<bool>,
+    /// Pieces of copies that the client has not written yet.
+    lender: Lender,
     /// Files that were given up: they may be there, or come into being yet.
     doubtful: RefCell<Vec<String>>,
     is_sweeping: Cell<bool>,
@@ -85,6 +88,7 @@ impl HdfsStore {
             options,
             client: RefCell::new(None),
             any_order: Cell::new(false),
+            lender: Lender::default(),
             doubtful: RefCell::new(Vec::new()),
             is_sweeping: Cell::new(false),
         };
@@ -226,12 +230,13 @@ impl HdfsStore {
 }
 
 impl HdfsUpload {
-    pub(in crate::tier) async fn append(&mut self, bytes: Buffer) -> Result<Buffer, StoreError> {
-        let mut copied = Bytes::copy_from_slice(&bytes);
+    /// The bytes are the client's until a DataNode has them: it holds no more than a copy's share of the memory has room for.
+    pub(in crate::tier) async fn append(&mut self, bytes: Buffer) -> Result<(), StoreError> {
+        let mut lent = Bytes::from_owner(self.store.inner.lender.lend(bytes));
         let watchdog = self.store.inner.companion.watchdog();
         self.with_writer(move |mut writer| async move {
-            while !copied.is_empty() {
-                let step = copied.split_to(copied.len().min(STEP_BYTES));
+            while !lent.is_empty() {
+                let step = lent.split_to(lent.len().min(STEP_BYTES));
                 // Taken when those before have been acknowledged, but for what the client holds of them.
                 if let Err(error) = watchdog.step(NOTHING_TAKEN, writer.write_bytes(step)).await? {
                     return Ok(Err(error));
@@ -239,8 +244,7 @@ impl HdfsUpload {
             }
             Ok(Ok(writer))
         })
-        .await?;
-        Ok(bytes)
+        .await
     }
 
     pub(in crate::tier) async fn close(mut self, len_bytes: u64) -> Result<(), StoreError> {
@@ -248,7 +252,7 @@ impl HdfsUpload {
         self.with_writer(|mut writer| async move { Ok(writer.close().await.map(|()| writer)) }).await?;
         let found_bytes = self.store.len_bytes(&self.path).await?;
         if found_bytes != len_bytes {
-            return Err(StoreError::Length { path: self.path, found_bytes, expected_bytes: len_bytes });
+            return Err(StoreError::Length { path: self.path.clone(), found_bytes, expected_bytes: len_bytes });
         }
         Ok(())
     }
@@ -270,6 +274,14 @@ impl HdfsUpload {
     }
 }
 
+impl Drop for HdfsUpload {
+    fn drop(&mut self) {
+        // What the client held of it comes back with its writer; what is late, with the next copy.
+        drop(self.writer.take());
+        self.store.inner.lender.collect();
+    }
+}
+
 impl HdfsFile {
     pub(in crate::tier) fn len_bytes(&self) -> u64 {
         self.len_bytes
@@ -281,8 +293,9 @@ impl HdfsFile {
         if buffer.is_empty() {
             return Ok(buffer);
         }
-        let packets = match self.read_once(position_bytes, buffer.len()).await {
-            Ok(packets) => packets,
+        let len = buffer.len();
+        match self.read_once(buffer, position_bytes).await {
+            Ok(buffer) => Ok(buffer),
             Err(error) => {
                 warn!(%error, position_bytes, "a read of HDFS failed; the file is opened anew and read once more");
                 // Where its blocks are may have changed since it was opened.
@@ -293,55 +306,56 @@ impl HdfsFile {
                 }
                 let reader = again.reader.borrow().clone();
                 *self.reader.borrow_mut() = reader;
-                self.read_once(position_bytes, buffer.len()).await?
+                // What the failed one was to fill may be with the companion yet.
+                self.read_once(self.store.inner.io.buffer(len), position_bytes).await
             }
-        };
-        let mut free = &mut buffer[..];
-        for packet in &packets {
-            let (now, later) = free.split_at_mut(packet.len().min(free.len()));
-            now.copy_from_slice(&packet[..now.len()]);
-            free = later;
         }
-        if !free.is_empty() {
-            return Err(StoreError::of(&self.path, io::Error::from(io::ErrorKind::UnexpectedEof)));
-        }
-        Ok(buffer)
     }
 
-    async fn read_once(&self, position_bytes: u64, len: usize) -> Result<Vec<Bytes>, StoreError> {
+    /// Fills the buffer, which is the companion's meanwhile.
+    async fn read_once(&self, buffer: Buffer, position_bytes: u64) -> Result<Buffer, StoreError> {
         let reader = self.reader.borrow().clone();
         let position = usize::try_from(position_bytes).unwrap_or(usize::MAX);
         let watchdog = self.store.inner.companion.watchdog();
+        let lender = &self.store.inner.lender;
+        let lent = lender.lend(buffer);
         let read =
-            self.store.call_watched(async move { Box::pin(read_range(&reader, position, len, watchdog)).await }).await;
-        read.map_err(|e| StoreError::of(&self.path, e))
+            self.store.call_watched(async move { Box::pin(read_range(&reader, position, lent, watchdog)).await }).await;
+        lender.collect();
+        let (lent, free_bytes) = read.map_err(|e| StoreError::of(&self.path, e))?;
+        if free_bytes > 0 {
+            return Err(StoreError::of(&self.path, io::Error::from(io::ErrorKind::UnexpectedEof)));
+        }
+        Ok(lender.restore(lent))
     }
 }
 
-/// Reads `len` bytes, or less where the file ends, packet by packet, the last one as it came; never to the end of what it asks
-/// for, where it can. The packets are handed over as they are: the core alone copies, into its own memory.
+/// Fills `into`, or less where the file ends, and says what is left; never reads to the end of what it asks for, where it can.
+/// Each packet is copied when it has come and let go of: it is in the processor's cache yet, and the next one gets its memory.
 async fn read_range(
     reader: &FileReader,
     position: usize,
-    len: usize,
+    mut into: LentBytes,
     watchdog: Watchdog,
-) -> io::Result<hdfs_native::Result<Vec<Bytes>>> {
+) -> io::Result<hdfs_native::Result<(LentBytes, usize)>> {
     let left = reader.file_length().saturating_sub(position);
-    let asked = ask_bytes(position, len).min(left);
+    let asked = ask_bytes(position, into.len()).min(left);
     let mut packets = pin!(reader.read_range_stream(position.min(reader.file_length()), asked));
-    let (mut found, mut found_bytes) = (Vec::with_capacity(len / PACKET_BYTES + 2), 0);
-    while found_bytes < len {
+    let mut free = &mut into[..];
+    while !free.is_empty() {
         let next = poll_fn(|context| packets.as_mut().poll_next(context));
         match watchdog.step(NOTHING_CAME, next).await? {
             Some(Ok(packet)) => {
-                found_bytes += packet.len();
-                found.push(packet);
+                let (now, later) = free.split_at_mut(packet.len().min(free.len()));
+                now.copy_from_slice(&packet[..now.len()]);
+                free = later;
             }
             Some(Err(error)) => return Ok(Err(error)),
             None => break,
         }
     }
-    Ok(Ok(found))
+    let free_bytes = free.len();
+    Ok(Ok((into, free_bytes)))
 }
 
 /// What is asked for where `len` bytes are wanted: one byte more than ends a packet. Packets begin at whole chunks.

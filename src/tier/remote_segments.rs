@@ -47,7 +47,9 @@ pub struct InvalidTransition {
 }
 
 impl RemoteSpan {
-    fn of(segment: &RemoteSegment) -> Self {
+    /// What lookups need of a segment.
+    #[must_use]
+    pub fn of(segment: &RemoteSegment) -> Self {
         Self {
             id: segment.id,
             start_offset: segment.start_offset,

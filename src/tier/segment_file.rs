@@ -46,6 +46,15 @@ impl SegmentFileHeader {
         Ok(Self { positions, len_bytes: next })
     }
 
+    /// A header that only says where the records are: at the end of a file of `len_bytes`, as many as they are. What lies
+    /// before them is not known.
+    #[must_use]
+    pub fn of_log_at_end(len_bytes: u64, log_bytes: u64) -> Self {
+        let begin = len_bytes.saturating_sub(log_bytes).max(HEADER_BYTES as u64);
+        let begin = u32::try_from(begin).unwrap_or(u32::MAX).min(POSITION_MAX);
+        Self { positions: [begin; SECTIONS], len_bytes: len_bytes.max(u64::from(begin)) }
+    }
+
     /// Reads the header that a file of `len_bytes` begins with.
     ///
     /// # Errors
@@ -124,6 +133,23 @@ mod tests {
         assert_eq!(header.section_bytes(Section::TransactionIndex), 0);
         assert_eq!(header.section_bytes(Section::Log), 1_041_512);
         assert_eq!(header.position_bytes(Section::TimeIndex), 825);
+    }
+
+    #[test]
+    fn the_records_are_at_the_end() {
+        let whole = SegmentFileHeader::of([800, 276, 8, 10, 0, 1_041_512]).expect("it fits");
+        let guessed = SegmentFileHeader::of_log_at_end(whole.len_bytes(), 1_041_512);
+        assert_eq!(guessed.position_bytes(Section::Log), whole.position_bytes(Section::Log));
+        assert_eq!(guessed.section_bytes(Section::Log), 1_041_512);
+        assert_eq!(guessed.section_bytes(Section::OffsetIndex), 0);
+        // Files that are not what they should be.
+        for len_bytes in [0, 24, 25, 100, 1 << 40] {
+            for log_bytes in [0, 1, 101, u64::MAX] {
+                let guessed = SegmentFileHeader::of_log_at_end(len_bytes, log_bytes);
+                assert!(guessed.position_bytes(Section::Log) >= HEADER_BYTES as u64);
+                assert!(guessed.section_bytes(Section::Log) <= len_bytes, "{log_bytes} of {len_bytes}");
+            }
+        }
     }
 
     #[test]

@@ -244,17 +244,17 @@ impl Store {
 }
 
 impl Upload {
-    /// Adds bytes at the end; the buffer comes back.
+    /// Adds bytes at the end.
     ///
     /// # Errors
     /// The file is to be given up.
-    pub async fn append(&mut self, bytes: Buffer) -> Result<Buffer, StoreError> {
+    pub async fn append(&mut self, bytes: Buffer) -> Result<(), StoreError> {
         match self {
-            Self::Directory(upload) => upload.append(bytes).await,
+            Self::Directory(upload) => upload.append(bytes).await.map(drop),
             #[cfg(feature = "hdfs")]
             Self::Hdfs(upload) => upload.append(bytes).await,
             #[cfg(any(test, feature = "sim"))]
-            Self::Sim(upload) => upload.append(bytes).await,
+            Self::Sim(upload) => upload.append(bytes).await.map(drop),
         }
     }
 

@@ -1,0 +1,173 @@
+//! Bytes of a core that another thread has for a while, and whose memory comes back.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::mpsc;
+
+use slab::Slab;
+
+use crate::ring::buffer::{Absent, Buffer};
+
+/// Lends buffers of one core to other threads. What has come back goes to where it belongs (the core's pool) when the core
+/// [looks](Self::collect); what comes back after this is gone is freed where it is.
+pub struct Lender {
+    give_back: mpsc::Sender<Returned>,
+    come_back: mpsc::Receiver<Returned>,
+    lent: RefCell<Slab<Absent>>,
+}
+
+/// Bytes that are lent: nobody else reads or writes them. Their memory goes back when this is dropped.
+pub struct LentBytes {
+    bytes: Box<[u8]>,
+    range: Range<usize>,
+    /// Of whom, and by which number; none where it was copied.
+    back: Option<(mpsc::Sender<Returned>, usize)>,
+}
+
+/// Memory on its way back, with its number.
+type Returned = (usize, Box<[u8]>);
+
+impl Default for Lender {
+    fn default() -> Self {
+        let (give_back, come_back) = mpsc::channel();
+        Self { give_back, come_back, lent: RefCell::default() }
+    }
+}
+
+impl Lender {
+    /// Lends a buffer; a copy of it where others have ranges of the same memory.
+    pub fn lend(&self, buffer: Buffer) -> LentBytes {
+        self.collect();
+        match buffer.into_memory() {
+            Ok((bytes, range, absent)) => {
+                let number = self.lent.borrow_mut().insert(absent);
+                LentBytes { bytes, range, back: Some((self.give_back.clone(), number)) }
+            }
+            Err(shared) => LentBytes { bytes: shared.to_vec().into_boxed_slice(), range: 0..shared.len(), back: None },
+        }
+    }
+
+    /// A buffer of what was lent, when it was handed back itself.
+    pub fn restore(&self, mut lent: LentBytes) -> Buffer {
+        let bytes = std::mem::take(&mut lent.bytes);
+        let range = lent.range.clone();
+        let absent = lent.back.take().and_then(|(_, number)| self.lent.borrow_mut().try_remove(number));
+        match absent {
+            Some(absent) => absent.into_buffer(bytes, range),
+            None => {
+                let mut buffer = Buffer::from_vec(bytes.into_vec());
+                buffer.truncate(range.end);
+                buffer.advance(range.start.min(buffer.len()));
+                buffer
+            }
+        }
+    }
+
+    /// Puts what has come back where it belongs.
+    pub fn collect(&self) {
+        let mut lent = self.lent.borrow_mut();
+        for (number, bytes) in self.come_back.try_iter() {
+            if let Some(absent) = lent.try_remove(number) {
+                absent.take_back(bytes);
+            }
+        }
+    }
+
+    /// How many buffers are away.
+    pub fn count(&self) -> usize {
+        self.lent.borrow().len()
+    }
+}
+
+impl LentBytes {
+    /// Drops all but the first `len` bytes; nothing where it is shorter already.
+    pub fn truncate(&mut self, len: usize) {
+        self.range.end = self.range.end.min(self.range.start.saturating_add(len));
+    }
+}
+
+impl Deref for LentBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl DerefMut for LentBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for LentBytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Drop for LentBytes {
+    fn drop(&mut self) {
+        if let Some((back, number)) = self.back.take() {
+            // The core may be gone.
+            let _ = back.send((number, std::mem::take(&mut self.bytes)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::buffer::BufferPool;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the other thread")]
+    fn lent_memory_comes_home_from_another_thread() {
+        let (pool, lender) = (BufferPool::new(1 << 20), Lender::default());
+        let mut buffer = pool.take(5000);
+        buffer[..3].copy_from_slice(&[1, 2, 3]);
+        buffer.truncate(3);
+        buffer.advance(1);
+        let lent = lender.lend(buffer);
+        let (there, read) = mpsc::channel();
+        std::thread::spawn(move || there.send(lent.as_ref().to_vec())).join().expect("it ends").expect("it is read");
+        assert_eq!(read.recv(), Ok(vec![2, 3]));
+        assert_eq!((pool.kept_bytes(), lender.count()), (0, 1), "the core has not looked");
+        lender.collect();
+        assert_eq!((pool.kept_bytes(), lender.count()), (8192, 0));
+        assert_eq!(pool.take(8000).len(), 8000);
+        assert_eq!(pool.kept_bytes(), 8192, "the same memory");
+    }
+
+    #[test]
+    fn what_another_thread_filled_is_a_buffer_again() {
+        let (pool, lender) = (BufferPool::new(1 << 20), Lender::default());
+        for is_shared in [false, true] {
+            let mut buffer = pool.take(5000);
+            buffer.advance(10);
+            let other = is_shared.then(|| buffer.split_to(10));
+            let mut lent = lender.lend(buffer);
+            lent.truncate(100);
+            lent.fill(3);
+            let restored = lender.restore(lent);
+            assert_eq!((&*restored, lender.count()), (&[3; 100][..], 0));
+            drop((restored, other));
+            assert_eq!(pool.kept_bytes(), 8192);
+        }
+    }
+
+    #[test]
+    fn what_others_have_too_is_copied_and_nothing_is_lost_with_its_lender() {
+        let (pool, lender) = (BufferPool::new(1 << 20), Lender::default());
+        let mut rest = pool.take(100);
+        rest.fill(7);
+        let front = rest.split_to(40);
+        let lent = lender.lend(front);
+        assert_eq!((lent.as_ref(), lender.count()), (&[7; 40][..], 0));
+        drop((rest, lent));
+        assert_eq!(pool.kept_bytes(), 4096);
+        let late = lender.lend(Buffer::from_vec(vec![5; 10]));
+        drop((lender, pool));
+        assert_eq!(late.as_ref(), [5; 10]);
+    }
+}
