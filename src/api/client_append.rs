@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use crate::api::error_map::{self, Refusal};
 use crate::record::check::CheckedBatch;
+use crate::record::offset::ProducerId;
 use crate::ring::buffer::Buffer;
 use crate::shard::append::{self, Appended};
 use crate::shard::core::Shard;
@@ -20,6 +21,21 @@ pub struct Client {
     pub transactional: Option<Transactional>,
     /// The version of Produce that it speaks.
     pub version: i16,
+}
+
+/// Whether the coordinator of the client's transaction has something against a batch that is not appended in any case.
+///
+/// # Errors
+/// It has; that is told then.
+pub async fn verify(
+    shard: &Rc<Shard>,
+    partition: &Rc<Partition>,
+    producer: (ProducerId, i16),
+    client: &Client,
+) -> Result<(), Refusal> {
+    let Some(transactional) = &client.transactional else { return Ok(()) };
+    let verified = verification::verify_offsets(shard, partition, producer, transactional).await;
+    verified.map(drop).map_err(|failure| error_map::verification_failure(failure, client.version))
 }
 
 /// Gives a batch its offsets and starts its write; the first one of a transaction when its coordinator has said that it may.

@@ -10,7 +10,7 @@ use std::task::Poll;
 use crate::api::client_append::{self, Client};
 use crate::api::error_map::{self, Refusal};
 use crate::record::check::CheckedBatch;
-use crate::record::offset::PartitionId;
+use crate::record::offset::{PartitionId, ProducerId};
 use crate::ring::buffer::Buffer;
 use crate::shard::core::Shard;
 use crate::shard::error::AppendFailure;
@@ -74,6 +74,26 @@ pub async fn refuse(shard: &Rc<Shard>, core: usize, id: PartitionId, batch: Chec
         }
     });
     drop(told.await);
+}
+
+/// [`client_append::verify`] on the core that leads, in the place of the batch among those sent before.
+///
+/// # Errors
+/// The coordinator has something against the batch, or that core is gone.
+pub async fn verify(
+    shard: &Rc<Shard>,
+    core: usize,
+    id: PartitionId,
+    producer: (ProducerId, i16),
+    client: Client,
+) -> Result<(), Refusal> {
+    let asked = shard.send_job(core, move |there| async move {
+        let Route::Here(partition) = there.route(id) else { return Ok(()) };
+        let place = partition.forwarded().enter(there.io());
+        place.wait_turn().await;
+        client_append::verify(&there, &partition, producer, &client).await
+    });
+    asked.await.await.unwrap_or_else(|CoreGone| Err(Refusal::new(ErrorCode::NotLeaderOrFollower)))
 }
 
 /// The same refusal with the start of a log that another core has, where Kafka says it.

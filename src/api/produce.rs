@@ -9,7 +9,7 @@ use crate::api::client_append::{self, Client};
 use crate::api::context::{Api, ConnectionState, RequestContext};
 use crate::api::error_map::{self, Refusal};
 use crate::api::forwarded_append::{self, ForwardedAppend, Landed, Until};
-use crate::api::produce_check::{Place, Ready, TopicName, check, refuse_whole};
+use crate::api::produce_check::{AsksFirst, Place, Ready, Refused, TopicName, check, refuse_whole};
 use crate::api::reply::Outcome;
 use crate::ring::buffer::Buffer;
 use crate::shard::append::Appended;
@@ -64,7 +64,7 @@ pub async fn handle(
         for wanted in &request.partitions[topic.partitions.clone()] {
             let records = wanted.records.clone().map(|range| cut(&mut body, &mut cut_to, range));
             checked.push(match &refused_whole {
-                Some(refusal) => Err(refusal.clone()),
+                Some(refusal) => Err(Refused::from(refusal.clone())),
                 None => check(shard, name, wanted.index, records, &request, context).await,
             });
         }
@@ -102,7 +102,7 @@ pub async fn handle(
                 let sent = forwarded_append::send(shard, core, id, &records, batch, client.clone(), until).await;
                 PartitionOutcome::Forwarded(sent)
             }
-            Err(refusal) => PartitionOutcome::Refused(refusal),
+            Err(refused) => PartitionOutcome::Refused(first_refusal(shard, refused, &client).await),
         });
     }
     drop(ticket);
@@ -112,6 +112,17 @@ pub async fn handle(
     }
     wait_durable(shard, &mut outcomes, request.timeout_ms).await;
     encode(shard, context, &request, &names, &outcomes)
+}
+
+/// What is told of a batch that is refused: what the coordinator of its transaction says against it comes first, in Kafka.
+async fn first_refusal(shard: &Rc<Shard>, refused: Refused, client: &Client) -> Refusal {
+    let Refused { refusal, asks_first } = refused;
+    let Some(AsksFirst { place, producer }) = asks_first else { return refusal };
+    let verified = match place {
+        Place::Here(partition) => client_append::verify(shard, &partition, producer, client).await,
+        Place::There { core, id } => forwarded_append::verify(shard, core, id, producer, client.clone()).await,
+    };
+    verified.err().unwrap_or(refusal)
 }
 
 /// Cuts the records at `range` (of the body as it was received) out, in order; `cut_to` is how far that has gone.

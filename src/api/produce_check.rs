@@ -56,6 +56,28 @@ pub enum Place {
     },
 }
 
+/// Why a batch is not appended.
+pub struct Refused {
+    /// What is told, if nothing comes before it.
+    pub refusal: Refusal,
+    /// Set where Kafka asks the coordinator of the batch's transaction before it finds this.
+    pub asks_first: Option<AsksFirst>,
+}
+
+/// Whom the coordinator is asked about.
+pub struct AsksFirst {
+    /// Where the batch was to go.
+    pub place: Place,
+    /// Its producer's id and epoch.
+    pub producer: (ProducerId, i16),
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, asks_first: None }
+    }
+}
+
 /// The topic of a request, kept apart from its body.
 pub enum TopicName {
     /// By name.
@@ -146,8 +168,12 @@ fn transactional_producer(
 ) -> Option<(ProducerId, i16)> {
     usize::try_from(wanted.index).ok().filter(|index| *index < topic.partitions.len())?;
     let header = sole_header(body.get(wanted.records.clone()?)?, version).ok()?;
-    let is_part = header.attributes.is_transactional() && header.producer_id.is_some();
-    is_part.then_some((header.producer_id, header.producer_epoch))
+    is_transactional(&header).then_some((header.producer_id, header.producer_epoch))
+}
+
+/// Whether a batch is part of a transaction, of a producer that has an id.
+fn is_transactional(header: &BatchHeader) -> bool {
+    header.attributes.is_transactional() && header.producer_id.is_some()
 }
 
 /// What a request may send to any partition: one batch, of a format and a codec that go with its version. In Kafka's order.
@@ -171,44 +197,72 @@ pub async fn check(
     records: Option<Buffer>,
     request: &ProduceFrame,
     context: &RequestContext,
-) -> Result<Ready, Refusal> {
+) -> Result<Ready, Refused> {
     // The partition is there.
     let snapshot = shard.snapshot();
     let topic = topic.find(&snapshot).map_err(Refusal::new)?;
     let id = PartitionId { topic_id: topic.id, partition: index };
     let route = shard.route(id);
     if matches!(route, Route::Unknown) {
-        return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition));
+        return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition).into());
     }
     // The records are one batch.
     let records = records
         .ok_or_else(|| Refusal::with_message(ErrorCode::InvalidRecord, "The partition has no records.".to_owned()))?;
     let header = sole_header(&records, context.api_version)?;
-    // What the request asks of all its partitions.
+    // Who leads; Kafka's coordinators are asked about its partitions, before all that follows.
+    let place = place(route, id);
+    let is_verified = request.transactional_id.is_some() && is_transactional(&header);
+    let asks_first = match &place {
+        _ if !is_verified => None,
+        Ok(place) => Some(AsksFirst { place: place.clone(), producer: (header.producer_id, header.producer_epoch) }),
+        Err(refusal) => return Err(refusal.clone().into()),
+    };
+    let limits = match &place {
+        Ok(Place::Here(partition)) => partition.limits(),
+        Ok(Place::There { .. }) | Err(_) => TopicLimits::of(shard.options(), &topic.configs),
+    };
+    let limits = AppendLimits { now_ms: shard.io().wall_ms(), ..limits.append };
+    let checked = match check_request(&topic.name, request, context).and(place) {
+        Ok(place) => check_for_log(shard, place, records, header, &limits).await,
+        Err(refusal) => Err(refusal),
+    };
+    checked.map_err(|refusal| Refused { refusal, asks_first })
+}
+
+/// Where a batch goes.
+fn place(route: Route, id: PartitionId) -> Result<Place, Refusal> {
+    match route {
+        Route::Here(partition) => Ok(Place::Here(partition)),
+        Route::There { core } => Ok(Place::There { core, id }),
+        Route::Elsewhere { core, leader_epoch } => Err(Refusal::led_by(core, leader_epoch)),
+        Route::NotReady { offline: true } => Err(Refusal::new(ErrorCode::KafkaStorageError)),
+        Route::NotReady { offline: false } | Route::Unknown => Err(Refusal::new(ErrorCode::NotLeaderOrFollower)),
+    }
+}
+
+/// What may be asked of a partition, and by whom.
+fn check_request(topic: &str, request: &ProduceFrame, context: &RequestContext) -> Result<(), Refusal> {
     if !(-1..=1).contains(&request.acks) {
         return Err(Refusal::new(ErrorCode::InvalidRequiredAcks));
     }
-    // Who asks: kept of the client's name only where it is this one.
-    if is_internal(&topic.name) && context.client_id.is_none() {
-        let message = format!("Cannot append to internal topic {}", topic.name);
+    // Kept of the client's name only where it is this one.
+    if is_internal(topic) && context.client_id.is_none() {
+        let message = format!("Cannot append to internal topic {topic}");
         return Err(Refusal::with_message(ErrorCode::InvalidTopicException, message));
     }
-    // Who leads.
-    let (place, limits) = match route {
-        Route::Here(partition) => {
-            let limits = partition.limits();
-            (Place::Here(partition), limits)
-        }
-        Route::There { core } => (Place::There { core, id }, TopicLimits::of(shard.options(), &topic.configs)),
-        Route::Elsewhere { core, leader_epoch } => return Err(Refusal::led_by(core, leader_epoch)),
-        Route::NotReady { offline: true } => return Err(Refusal::new(ErrorCode::KafkaStorageError)),
-        Route::NotReady { offline: false } | Route::Unknown => {
-            return Err(Refusal::new(ErrorCode::NotLeaderOrFollower));
-        }
-    };
-    // What the log wants.
-    let limits = AppendLimits { now_ms: shard.io().wall_ms(), ..limits.append };
-    match check_for_log(shard, place.clone(), records, header, &limits).await {
+    Ok(())
+}
+
+/// What the log wants of a batch; where it wants another, it says where it begins.
+async fn check_for_log(
+    shard: &Rc<Shard>,
+    place: Place,
+    records: Buffer,
+    header: BatchHeader,
+    limits: &AppendLimits,
+) -> Result<Ready, Refusal> {
+    match check_deeply(shard, place.clone(), records, header, limits).await {
         Ok(ready) => Ok(ready),
         Err(error) => {
             let refusal = error_map::batch_error(&error);
@@ -222,7 +276,7 @@ pub async fn check(
 
 /// The checks that need the topic's settings, and all of the batch. It is appended as it came, or compressed anew, which may
 /// need memory beyond its frame's.
-async fn check_for_log(
+async fn check_deeply(
     shard: &Rc<Shard>,
     place: Place,
     mut records: Buffer,

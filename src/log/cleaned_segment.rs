@@ -98,11 +98,9 @@ impl CleanedSegment {
 
     /// The segment, for the log, when its files are complete and on stable storage.
     pub fn into_segment(mut self) -> Segment {
-        self.segment.index_mut().seal();
-        self.segment.time_index_mut().seal();
         let aborted = self.segment.transaction_index_mut();
         aborted.synced(u64::from(aborted.entry_count()) * TRANSACTION_ENTRY_BYTES as u64);
-        aborted.seal();
+        self.segment.seal();
         self.segment
     }
 }

@@ -1,7 +1,9 @@
 //! The indexes of one partition's log: what of them is to be written, and how far they may be believed.
 
+use crate::log::core_places::SegmentPlaces;
 use crate::log::partition_log::PartitionLog;
 use crate::log::plan::{IndexKind, IndexWrite, SegmentId};
+use crate::log::segment::Segment;
 use crate::record::offset::Offset;
 
 impl PartitionLog {
@@ -49,13 +51,34 @@ impl PartitionLog {
                 }
             }
             if completes {
-                segment.index_mut().seal();
-                segment.time_index_mut().seal();
-                segment.transaction_index_mut().seal();
+                segment.seal();
                 self.index_written_below = SegmentId(id.0.plus(1));
             }
         }
         writes
+    }
+
+    /// The places of its segments, for the next start after a clean stop: when all entries of indexes are written.
+    pub fn segment_places(&self) -> Vec<SegmentPlaces> {
+        let noted = self.segments.iter().filter(|segment| !segment.places().as_slice().is_empty());
+        noted
+            .map(|segment| SegmentPlaces {
+                base_offset: segment.base_offset(),
+                shape: segment.shape(),
+                places: segment.places().clone(),
+            })
+            .collect()
+    }
+
+    /// Takes over what a clean stop has kept, for the segments that are as they were then.
+    pub fn restore_places(&mut self, kept: Vec<SegmentPlaces>) {
+        for SegmentPlaces { base_offset, shape, places } in kept {
+            if let Ok(at) = self.segments.binary_search_by_key(&base_offset, Segment::base_offset)
+                && self.segments[at].shape() == shape
+            {
+                self.segments[at].set_places(places);
+            }
+        }
     }
 
     /// Both indexes of a sealed segment are complete and on stable storage.

@@ -1,8 +1,10 @@
 //! One segment of a partition: its size, its indexes, when it is full.
 
+use crate::log::core_places::SegmentShape;
 use crate::log::offset_index::{INDEX_ENTRY_BYTES, OffsetIndex, TailEntry};
 use crate::log::plan::SegmentId;
 use crate::log::time_index::{TIME_INDEX_ENTRY_BYTES, TimeIndex, TimeIndexEntry};
+use crate::log::time_places::{PlacedRange, TimePlace, TimePlaces};
 use crate::log::transaction_index::TransactionIndex;
 use crate::record::offset::{Offset, TimestampMs};
 
@@ -15,6 +17,7 @@ pub struct Segment {
     time_index: TimeIndex,
     transaction_index: TransactionIndex,
     times: SegmentTimes,
+    places: TimePlaces,
     /// When this run first planned an append to it, for rolls by time where its first batch has no timestamp.
     used_since_ms: Option<i64>,
 }
@@ -58,7 +61,8 @@ impl Segment {
         let max = time_index.last().map(|last| (last.timestamp, last.offset(id.0)));
         let times = SegmentTimes { first: None, max };
         let transaction_index = TransactionIndex::default();
-        Self { id, size_bytes, index, time_index, transaction_index, times, used_since_ms: None }
+        let places = TimePlaces::default();
+        Self { id, size_bytes, index, time_index, transaction_index, times, places, used_since_ms: None }
     }
 
     /// Its name.
@@ -106,6 +110,47 @@ impl Segment {
         self.times.max
     }
 
+    /// Where lookups by time begin.
+    pub fn places(&self) -> &TimePlaces {
+        &self.places
+    }
+
+    /// The piece of the log that has the first batch with a timestamp at or above `target`, where the segment has one: by its
+    /// places, and closer where the newest entries of its indexes are in memory.
+    pub(in crate::log) fn placed_range(&self, target: TimestampMs) -> PlacedRange {
+        let mut range = self.places.range(target);
+        let tail = self.index.tail();
+        // All batches before the one that the entry names are below the target, or (above) that one reaches it.
+        if let Some(floor) = self.time_index.floor_in_memory(target)
+            && let Some(at) = tail.partition_point(|entry| entry.last <= floor.relative_offset).checked_sub(1)
+            && u64::from(tail[at].position) > range.position_bytes
+        {
+            range.position_bytes = u64::from(tail[at].position);
+            range.relative_offset = Some(tail[at].first);
+        }
+        if let Some(ceiling) = self.time_index.ceiling_in_memory(target)
+            && let Some(behind) = tail.get(tail.partition_point(|entry| entry.first <= ceiling.relative_offset))
+        {
+            let end_bytes = u64::from(behind.position);
+            range.end_bytes = Some(range.end_bytes.map_or(end_bytes, |known| known.min(end_bytes)));
+        }
+        range
+    }
+
+    pub(in crate::log) fn set_places(&mut self, places: TimePlaces) {
+        self.places = places;
+    }
+
+    /// What it is known again by.
+    pub(in crate::log) fn shape(&self) -> SegmentShape {
+        SegmentShape {
+            size_bytes: self.size_bytes,
+            max_timestamp: self.times.max.map_or(TimestampMs::NONE, |(max, _)| max),
+            index_entries: self.index.entry_count(),
+            time_index_entries: self.time_index.entry_count(),
+        }
+    }
+
     pub(in crate::log) fn times(&self) -> SegmentTimes {
         self.times
     }
@@ -117,6 +162,14 @@ impl Segment {
 
     pub(in crate::log) fn index_mut(&mut self) -> &mut OffsetIndex {
         &mut self.index
+    }
+
+    /// Gives back memory that it needs no more, where all entries of its indexes were taken: nothing is appended to it.
+    pub(in crate::log) fn seal(&mut self) {
+        self.index.seal();
+        self.time_index.seal();
+        self.transaction_index.seal();
+        self.places.seal();
     }
 
     pub(in crate::log) fn time_index_mut(&mut self) -> &mut TimeIndex {
@@ -153,6 +206,12 @@ impl Segment {
 
     /// Reserves the place of a batch at the end.
     pub(in crate::log) fn reserve(&mut self, batch: &Incoming, limits: &SegmentLimits) {
+        if let (Some(relative_offset), Ok(position_bytes)) =
+            (self.relative(batch.first_offset), u32::try_from(self.size_bytes))
+        {
+            let before = self.times.max.map_or(TimestampMs::NONE, |(max, _)| max);
+            self.places.note(TimePlace { before, relative_offset, position_bytes });
+        }
         self.times.first.get_or_insert(batch.max_timestamp);
         if batch.max_timestamp > self.times.max.map_or(TimestampMs::NONE, |(known, _)| known) {
             self.times.max = Some((batch.max_timestamp, batch.last_offset));
@@ -192,6 +251,7 @@ impl Segment {
         self.size_bytes = position_bytes;
         self.index.take_back_from(position_bytes);
         self.time_index.take_back_from(position_bytes);
+        self.places.take_back_from(position_bytes);
         self.times = times;
     }
 }

@@ -89,6 +89,12 @@ impl TimeIndex {
         in_tail.or(self.last_flushed.filter(|last| last.timestamp <= timestamp))
     }
 
+    /// The first entry in memory with a time at or above `timestamp`.
+    pub(in crate::log) fn ceiling_in_memory(&self, timestamp: TimestampMs) -> Option<TimeIndexEntry> {
+        let at = self.tail.partition_point(|(entry, _)| entry.timestamp < timestamp);
+        self.tail.get(at).map(|(entry, _)| *entry)
+    }
+
     /// Notes the largest timestamp so far, at the batch at `position`; an entry is made where it has grown (Kafka's
     /// `TimeIndex.maybeAppend`).
     pub(in crate::log) fn maybe_append(&mut self, entry: TimeIndexEntry, position: u32) {

@@ -21,6 +21,8 @@ pub struct TimeLookup {
     bound: ReadBound,
     /// How often segments had been replaced when the state was right.
     replacements: u64,
+    /// Places kept in memory have led astray: the indexes are asked.
+    distrusts_places: bool,
     state: State,
 }
 
@@ -111,8 +113,29 @@ struct Scan {
     readable_bytes: u64,
     /// The time index says that this batch has this largest timestamp: not seen yet.
     claimed: Option<TimeIndexEntry>,
-    /// Where the walk began comes from the indexes.
-    by_index: bool,
+    /// What is read next, if the segment has it.
+    piece_bytes: u32,
+    begins: Begins,
+}
+
+/// Where a walk has its beginning from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begins {
+    /// The segment begins there, or headers led there.
+    Surely,
+    /// The indexes say so.
+    ByIndex,
+    /// A place kept in memory says so: there begins the batch that has this as its first offset.
+    ByPlace(Offset),
+}
+
+/// What a piece of a walk has come to.
+enum Walked {
+    /// On to here.
+    To(Scan),
+    Found(TimedBatch),
+    /// No batch begins where the place says.
+    Astray,
 }
 
 /// An entry by number; as a low bound, the number after it.
@@ -129,15 +152,18 @@ impl PartitionLog {
     /// Plans a search for the first record with a timestamp at or above `target` that a reader may see. -1 is below all:
     /// it finds the first record, with or without a timestamp.
     pub fn plan_time_lookup(&self, target: TimestampMs, bound: ReadBound) -> TimeLookup {
-        let from = self.offsets.local_log_start;
-        TimeLookup { target, from, below_start: false, bound, replacements: self.replacements, state: State::Choose }
+        self.time_lookup(target, self.offsets.local_log_start, false, bound)
     }
 
     /// As [`plan_time_lookup`](Self::plan_time_lookup), also among records below the log's start whose segments are there:
     /// Kafka's answer for the largest timestamp does not look at the start.
     pub fn plan_max_time_lookup(&self, target: TimestampMs, bound: ReadBound) -> TimeLookup {
+        self.time_lookup(target, Offset::ZERO, true, bound)
+    }
+
+    fn time_lookup(&self, target: TimestampMs, from: Offset, below_start: bool, bound: ReadBound) -> TimeLookup {
         let replacements = self.replacements;
-        TimeLookup { target, from: Offset::ZERO, below_start: true, bound, replacements, state: State::Choose }
+        TimeLookup { target, from, below_start, bound, replacements, distrusts_places: false, state: State::Choose }
     }
 
     /// What `lookup` needs next. Asked twice without a feed, it answers the same.
@@ -170,7 +196,7 @@ impl PartitionLog {
                 State::Index { segment, entry, lookup: index } => match index.scan_position() {
                     Some(position_bytes) => {
                         let (segment, entry) = (*segment, *entry);
-                        self.scan(lookup, segment, position_bytes, entry)
+                        self.walk_from(lookup, segment, position_bytes, entry)
                     }
                     None => match index.step() {
                         LookupStep::NeedIndex { segment, position_bytes, len_bytes } => {
@@ -179,7 +205,7 @@ impl PartitionLog {
                         // The batch cannot be found by the index: it is only a help.
                         _ => {
                             let segment = *segment;
-                            self.scan(lookup, segment, 0, None)
+                            self.walk_from(lookup, segment, 0, None)
                         }
                     },
                 },
@@ -189,7 +215,7 @@ impl PartitionLog {
                         return Ok(TimeStep::NeedLog {
                             segment: scan.segment,
                             position_bytes: scan.position_bytes,
-                            len_bytes: u32::try_from(left_bytes).unwrap_or(u32::MAX).min(SCAN_BYTES),
+                            len_bytes: u32::try_from(left_bytes).unwrap_or(u32::MAX).min(scan.piece_bytes),
                         });
                     }
                     // The batch that reaches the target is not to be seen yet, or lies below the log's start.
@@ -218,6 +244,9 @@ impl PartitionLog {
             return State::Nothing;
         };
         let (id, times) = (segment.id(), segment.time_index());
+        if let Some(scan) = self.placed(lookup, segment) {
+            return State::Scan(scan);
+        }
         match (times.floor_in_memory(lookup.target), times.last_flushed()) {
             (None, Some(last)) => {
                 // Times mostly rise from segment to segment.
@@ -228,6 +257,25 @@ impl PartitionLog {
                 State::Times { segment: id, low, high, asked: (0, 0), tries: 0 }
             }
             (entry, _) => State::Place { segment: id, entry },
+        }
+    }
+
+    /// The walk through the one piece of the segment that has the batch, where memory knows it.
+    fn placed(&self, lookup: &TimeLookup, segment: &Segment) -> Option<Scan> {
+        // Where the log begins inside the segment, the batch that reaches the target first may lie below.
+        if lookup.distrusts_places || lookup.from > segment.base_offset() {
+            return None;
+        }
+        let range = segment.placed_range(lookup.target);
+        let len_bytes = range.end_bytes.unwrap_or(segment.size_bytes()).checked_sub(range.position_bytes)?;
+        let begins = match range.relative_offset {
+            None => Begins::Surely,
+            Some(relative) => Begins::ByPlace(segment.base_offset().plus(i64::from(relative))),
+        };
+        let piece_bytes = u32::try_from(len_bytes).ok().filter(|len_bytes| *len_bytes <= PLACED_BYTES_MAX)?;
+        match self.scan(segment.id(), range.position_bytes, None, lookup.bound)? {
+            scan if piece_bytes > 0 => Some(Scan { piece_bytes, begins, ..scan }),
+            _ => None,
         }
     }
 
@@ -243,7 +291,7 @@ impl PartitionLog {
         let named = entry.map_or(segment.0, |entry| entry.offset(segment.0));
         let (offset, entry) = if named >= lookup.from { (named, entry) } else { (lookup.from, None) };
         if offset <= segment.0 {
-            return self.scan(lookup, segment, 0, None);
+            return self.walk_from(lookup, segment, 0, None);
         }
         if offset >= self.bound(lookup.bound).0 {
             // All before that batch is below the target, and it is not to be seen yet.
@@ -252,23 +300,36 @@ impl PartitionLog {
         match self.plan_read(offset, u32::MAX, true, lookup.bound) {
             Ok(index) if index.segment() == segment => State::Index { segment, entry, lookup: Box::new(index) },
             // The segment has left the log, or the entry names what is not there.
-            _ => self.scan(lookup, segment, 0, None),
+            _ => self.walk_from(lookup, segment, 0, None),
         }
     }
 
-    fn scan(
+    fn walk_from(
         &self,
         lookup: &mut TimeLookup,
         segment: SegmentId,
         position_bytes: u64,
         claimed: Option<TimeIndexEntry>,
     ) -> State {
-        let Ok(at) = self.segments.binary_search_by_key(&segment, Segment::id) else {
-            return self.choose_after(lookup, segment);
-        };
-        let (end, end_at) = self.bound(lookup.bound);
+        match self.scan(segment, position_bytes, claimed, lookup.bound) {
+            Some(scan) => State::Scan(scan),
+            None => self.choose_after(lookup, segment),
+        }
+    }
+
+    /// A walk over headers of a segment; `None` where it has left the log.
+    fn scan(
+        &self,
+        segment: SegmentId,
+        position_bytes: u64,
+        claimed: Option<TimeIndexEntry>,
+        bound: ReadBound,
+    ) -> Option<Scan> {
+        let at = self.segments.binary_search_by_key(&segment, Segment::id).ok()?;
+        let (end, end_at) = self.bound(bound);
         let readable_bytes = self.view(at, end, end_at).readable_bytes;
-        State::Scan(Scan { segment, position_bytes, readable_bytes, claimed, by_index: position_bytes > 0 })
+        let begins = if position_bytes > 0 { Begins::ByIndex } else { Begins::Surely };
+        Some(Scan { segment, position_bytes, readable_bytes, claimed, piece_bytes: SCAN_BYTES, begins })
     }
 }
 
@@ -283,11 +344,24 @@ impl TimeLookup {
                 search(self.target, *segment, bytes, (*low, *high), *asked, *tries)
             }
             State::Index { lookup, .. } => return lookup.feed(bytes),
-            State::Scan(scan) => scan.walk(bytes, self.target, self.from)?,
+            State::Scan(scan) => match scan.walk(bytes, self.target, self.from)? {
+                Walked::Astray => {
+                    self.distrusts_places = true;
+                    State::Choose
+                }
+                Walked::To(scan) => State::Scan(scan),
+                Walked::Found(batch) => State::Found(batch),
+            },
             State::Choose | State::Place { .. } | State::Found(_) | State::Nothing => return Ok(()),
         };
         self.state = next;
         Ok(())
+    }
+
+    /// As if no places were kept in memory: by the indexes.
+    #[must_use]
+    pub fn by_indexes(self) -> Self {
+        Self { distrusts_places: true, ..self }
     }
 
     /// The batch that was found has no such record at or above the log's start: the search goes on behind it.
@@ -301,29 +375,38 @@ impl TimeLookup {
 
 impl Scan {
     /// Walks headers until the first batch that reaches the target, or the end of `bytes`.
-    fn walk(mut self, bytes: &[u8], target: TimestampMs, from: Offset) -> Result<State, ReadError> {
+    fn walk(mut self, bytes: &[u8], target: TimestampMs, from: Offset) -> Result<Walked, ReadError> {
         let began_at = self.position_bytes;
+        self.piece_bytes = SCAN_BYTES;
         while self.position_bytes < self.readable_bytes {
             let rest = usize::try_from(self.position_bytes - began_at).ok().and_then(|at| bytes.get(at..));
             let header = match rest.map(parse_header) {
                 Some(Ok(header)) => header,
                 _ if self.position_bytes != began_at => break,
-                _ if self.by_index => return Ok(self.scan_from_the_beginning()),
+                _ if matches!(self.begins, Begins::ByPlace(_)) => return Ok(Walked::Astray),
+                _ if self.begins == Begins::ByIndex => return Ok(self.scan_from_the_beginning()),
                 _ => {
                     let (segment, position_bytes) = (self.segment.0, self.position_bytes);
                     return Err(ReadError::Damaged { segment, position_bytes });
                 }
             };
-            if self.by_index && self.is_refuted_by(&header) {
-                return Ok(self.scan_from_the_beginning());
+            match self.begins {
+                Begins::ByPlace(first_offset) if header.base_offset != first_offset => return Ok(Walked::Astray),
+                Begins::ByPlace(_) => self.begins = Begins::Surely,
+                Begins::ByIndex => {
+                    if self.is_refuted_by(&header) {
+                        return Ok(self.scan_from_the_beginning());
+                    }
+                }
+                Begins::Surely => {}
             }
             if header.max_timestamp >= target && header.last_offset() >= from {
                 let (segment, position_bytes) = (self.segment, self.position_bytes);
-                return Ok(State::Found(TimedBatch { segment, position_bytes, header, from }));
+                return Ok(Walked::Found(TimedBatch { segment, position_bytes, header, from }));
             }
             self.position_bytes += u64::from(header.len_bytes);
         }
-        Ok(State::Scan(self))
+        Ok(Walked::To(self))
     }
 
     /// True where a batch shows that the time index is wrong: the batch that its entry names has another largest time.
@@ -338,8 +421,8 @@ impl Scan {
     }
 
     /// The indexes are only a help: without them the segment is walked from its beginning.
-    fn scan_from_the_beginning(self) -> State {
-        State::Scan(Self { position_bytes: 0, claimed: None, by_index: false, ..self })
+    fn scan_from_the_beginning(self) -> Walked {
+        Walked::To(Self { position_bytes: 0, claimed: None, begins: Begins::Surely, ..self })
     }
 }
 
@@ -389,8 +472,11 @@ fn guess(target: TimestampMs, low: Bound, high: Bound, tries: u32) -> (u32, u32)
     (first, high.number.min(first + width))
 }
 
-/// A step of a walk over headers, as in a lookup by offset.
-const SCAN_BYTES: u32 = 8 * 1024;
+/// A step of a walk over headers: the batch that the indexes name and the one behind it, where they are of a producer's
+/// usual 16 KiB at most.
+const SCAN_BYTES: u32 = 32 * 1024;
+/// More between two places (batches are large, or places were not noted for a while), and the indexes are asked.
+const PLACED_BYTES_MAX: u32 = 1 << 20;
 /// 32 KiB.
 const WIDE_BLOCKS: u32 = 8;
 /// Bisection of the largest index takes fewer.

@@ -18,6 +18,7 @@ use crate::ring::io::{Io, OpenHow, read_file, replace_file};
 use crate::shard::core::{RecoveryPoints, Shard};
 use crate::shard::directories::blames_directory;
 use crate::shard::exclusive::to_its_end;
+use crate::shard::kept_places;
 use crate::shard::options::DataDir;
 use crate::shard::partition::Partition;
 use crate::shard::producer_snapshots;
@@ -25,7 +26,7 @@ use crate::shard::producer_snapshots;
 /// Reads where the last run's logs were known to be durable and to begin: from each core's own checkpoints, or, where
 /// there are none (the directory was Kafka's), from Kafka's.
 pub async fn load(io: &Io, dir: &DataDir) -> RecoveryPoints {
-    let mut points = RecoveryPoints::default();
+    let mut points = RecoveryPoints { places: kept_places::load(io, dir).await, ..RecoveryPoints::default() };
     let Ok(entries) = io.read_dir(&dir.path).await else { return points };
     let mut is_ours = false;
     for entry in entries.iter().filter(|entry| !entry.name.ends_with(".tmp")) {
@@ -85,13 +86,14 @@ pub async fn keep(shard: Rc<Shard>) {
     }
 }
 
-/// Writes both kinds, for a clean stop.
+/// Writes all kinds, and the places of lookups by time, for a clean stop.
 pub async fn write_all(shard: &Rc<Shard>) {
     write_recovery_points(shard).await;
     keep_log_starts(shard).await;
     for dir in shard.options().data_dirs.iter().filter(|dir| !shard.directory_has_failed(&dir.path)) {
         write_cleaned(shard, &dir.path).await;
     }
+    kept_places::write(shard).await;
 }
 
 /// Writes where compaction has come to in a directory. Derived: without it logs are compacted again from their start.
@@ -228,6 +230,7 @@ pub async fn merge(io: &Io, dir: &DataDir, core_count: u32) -> io::Result<()> {
             }
         }
     }
+    kept_places::remove_others(io, dir, core_count).await;
     let [recovery_points, log_starts, cleaned] = merged.map(|offsets| recovery_point::to_text(&offsets));
     // All is durable, so the high watermarks are where the recovery points are.
     for (name, text) in [

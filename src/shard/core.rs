@@ -13,6 +13,7 @@ use crate::control::catalog::Catalog;
 use crate::control::snapshot::Snapshot;
 use crate::group::coordinator::GroupCoordinator;
 use crate::log::core_checkpoint::CorePoints;
+use crate::log::core_places::{CorePlaces, SegmentPlaces};
 use crate::log::recovery_point::PartitionOffsets;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
@@ -122,6 +123,8 @@ pub struct RecoveryPoints {
     pub cleaned_by_id: CorePoints,
     /// Those of Kafka's.
     pub cleaned_by_name: PartitionOffsets,
+    /// Where lookups by time begin, as a clean stop has left it; taken as partitions are opened.
+    pub places: CorePlaces,
 }
 
 impl Shard {
@@ -252,6 +255,19 @@ impl Shard {
             return Some(*offset);
         }
         points.cleaned_by_name.get(&(topic.to_owned(), id.partition)).copied().filter(|_| !self.has_catalog())
+    }
+
+    pub(in crate::shard) fn take_places_of(&self, dir: &DataDir, id: PartitionId) -> Vec<SegmentPlaces> {
+        let mut start = self.start.borrow_mut();
+        let points = start.recovery_points.get_mut(&dir.path);
+        points.and_then(|points| points.places.remove(&id)).unwrap_or_default()
+    }
+
+    /// Those of other cores' partitions, when this core's are open.
+    pub(in crate::shard) fn forget_places(&self) {
+        for points in self.start.borrow_mut().recovery_points.values_mut() {
+            points.places = CorePlaces::new();
+        }
     }
 
     /// Log start offsets that the last run left in a directory, of partitions that are not hosted here and that the

@@ -88,6 +88,7 @@ async fn take_in_turn(shard: &Rc<Shard>, snapshot: Snapshot) {
         let elapsed_ms = shard.io().now().since(began_at) / 1_000_000;
         info!(core = shard.core_index(), partitions = opened, scanned_bytes, elapsed_ms, "partitions opened");
     }
+    shard.forget_places();
     let gone: Vec<Rc<Partition>> =
         shard.partitions().into_iter().filter(|p| !is_placed_here(shard, &snapshot, p.id())).collect();
     for partition in shard.partitions() {
@@ -244,8 +245,9 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
             let remote_start = remote.as_ref().and_then(|remote| remote.range()).map(|range| range.start);
             let first_base = first_local.map(|first| remote_start.map_or(first, |start| start.min(first)));
             let kept_base = recovered.segments.first().map_or(recovered.log_end, Segment::base_offset);
-            let log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch))
+            let mut log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch))
                 .with_roll_seed(shard.io().random_u64());
+            log.restore_places(shard.take_places_of(&dir, id));
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
             partition.set_cleaned_to(shard.cleaned_to_of(&dir, &topic.name, id));

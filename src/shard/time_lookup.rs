@@ -68,6 +68,7 @@ async fn run(
     target: TimestampMs,
 ) -> Result<Option<TimedRecord>, ReadFailure> {
     let mut read_bytes = 0;
+    let (mut held, mut held_since) = (Held::default(), partition.log().borrow().replacements());
     loop {
         if !partition.is_online() {
             return Err(ReadFailure::Offline);
@@ -75,6 +76,9 @@ async fn run(
         let step = partition.log().borrow().step_time_lookup(&mut lookup)?;
         // Where compaction replaces segments meanwhile, what was read is of other places: the next step begins anew.
         let replacements = partition.log().borrow().replacements();
+        if held_since != replacements {
+            (held, held_since) = (Held::default(), replacements);
+        }
         let is_stale = || partition.log().borrow().replacements() != replacements;
         let (segment, kind, position_bytes, len_bytes) = match step {
             TimeStep::Nothing => return Ok(None),
@@ -88,7 +92,7 @@ async fn run(
                 (segment, FileKind::Log, position_bytes, len_bytes)
             }
             TimeStep::Batch(batch) => {
-                let found = search_batch(shard, partition, &batch, target).await;
+                let found = search_batch(shard, partition, &batch, target, &held).await;
                 if is_stale() {
                     continue;
                 }
@@ -99,18 +103,53 @@ async fn run(
                 continue;
             }
         };
-        let bytes = read(shard, partition, segment, kind, position_bytes, len_bytes as usize).await;
-        if is_stale() {
-            continue;
+        let is_log = kind == FileKind::Log;
+        if !is_log || held.piece(segment, position_bytes, HEADER_BYTES).is_none() {
+            let bytes = read(shard, partition, segment, kind, position_bytes, len_bytes as usize).await;
+            if is_stale() {
+                continue;
+            }
+            held = Held { segment, position_bytes, bytes: Some(bytes?) };
         }
-        let bytes = bytes?;
-        lookup.feed(&bytes)?;
-        // A walk over a long segment leaves the core to others now and then.
+        let bytes = held.from(segment, position_bytes);
+        // A walk over a long piece leaves the core to others now and then.
+        let bytes = bytes.get(..SLICE_BYTES).unwrap_or(bytes);
         read_bytes += bytes.len();
+        lookup.feed(bytes)?;
+        if !is_log {
+            held = Held::default();
+        }
         if read_bytes >= SLICE_BYTES {
             read_bytes = 0;
             shard.io().yield_now().await;
         }
+    }
+}
+
+/// The piece of a log that was read last: the batch that answers is mostly in it, and is not read again.
+struct Held {
+    segment: SegmentId,
+    position_bytes: u64,
+    bytes: Option<Buffer>,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self { segment: SegmentId(Offset::ZERO), position_bytes: 0, bytes: None }
+    }
+}
+
+impl Held {
+    /// What it has from here on; nothing where it is another piece.
+    fn from(&self, segment: SegmentId, position_bytes: u64) -> &[u8] {
+        let Some(bytes) = self.bytes.as_ref().filter(|_| self.segment == segment) else { return &[] };
+        let at = position_bytes.checked_sub(self.position_bytes).and_then(|at| usize::try_from(at).ok());
+        at.and_then(|at| bytes.get(at..)).unwrap_or_default()
+    }
+
+    /// `len_bytes` from here on, where it has them all.
+    fn piece(&self, segment: SegmentId, position_bytes: u64, len_bytes: usize) -> Option<&[u8]> {
+        self.from(segment, position_bytes).get(..len_bytes)
     }
 }
 
@@ -120,6 +159,7 @@ async fn search_batch(
     partition: &Rc<Partition>,
     batch: &TimedBatch,
     target: TimestampMs,
+    held: &Held,
 ) -> Result<Option<TimedRecord>, ReadFailure> {
     let damaged = ReadError::Damaged { segment: batch.segment.base_offset(), position_bytes: batch.position_bytes };
     let mut search = RecordSearch::new(&batch.header, target, batch.from).map_err(|_| damaged)?;
@@ -129,11 +169,18 @@ async fn search_batch(
     while search.found().is_none() && position_bytes < end {
         let left_bytes = usize::try_from(end - position_bytes).unwrap_or(usize::MAX);
         let piece_bytes = if search.takes_pieces() { left_bytes.min(PIECE_BYTES) } else { left_bytes };
-        let bytes = read(shard, partition, batch.segment, FileKind::Log, position_bytes, piece_bytes).await?;
+        let read_anew;
+        let bytes = match held.piece(batch.segment, position_bytes, piece_bytes) {
+            Some(bytes) => bytes,
+            None => {
+                read_anew = read(shard, partition, batch.segment, FileKind::Log, position_bytes, piece_bytes).await?;
+                &read_anew[..]
+            }
+        };
         if bytes.len() < piece_bytes {
             return Err(damaged.into());
         }
-        let mut rest = &bytes[..];
+        let mut rest = bytes;
         while search.found().is_none() {
             let (used_bytes, made_bytes) = search.step(rest).map_err(|_| damaged)?;
             rest = rest.get(used_bytes..).unwrap_or_default();

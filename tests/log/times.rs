@@ -7,6 +7,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use alluvium::log::core_places;
 use alluvium::log::layout::{offset_index_path, segment_path, time_index_path};
 use alluvium::log::lookup::LookupStep;
 use alluvium::log::partition_log::{LogConfig, PartitionLog};
@@ -14,10 +15,10 @@ use alluvium::log::plan::{Append, IndexKind, IndexWrite, ReadBound, SegmentId};
 use alluvium::log::recovery::{RecoveryOptions, create_partition, open_partition};
 use alluvium::log::segment_files::roll_files;
 use alluvium::log::time_lookup::TimeStep;
-use alluvium::record::batch::parse_header;
+use alluvium::record::batch::{HEADER_BYTES, parse_header, stamp};
 use alluvium::record::builder::BatchBuilder;
 use alluvium::record::check::CheckedBatch;
-use alluvium::record::offset::{LeaderEpoch, Offset, TimestampMs, TopicId};
+use alluvium::record::offset::{LeaderEpoch, Offset, PartitionId, TimestampMs, TopicId};
 use alluvium::record::record_walk::RecordWalk;
 use alluvium::ring::buffer::Buffer;
 use alluvium::ring::io::{Io, OpenHow};
@@ -99,14 +100,20 @@ async fn write_indexes(io: &Io, writes: Vec<IndexWrite>) {
 /// Writes one batch for each list of timestamps; `padding` is the length of each value. A clean stop writes all of the
 /// indexes; a crash leaves what was due.
 fn write(disk: &Disk, config: LogConfig, batches: Vec<Vec<i64>>, padding: usize, clean: bool) -> PartitionLog {
+    let value = vec![7; padding];
+    write_values(disk, config, batches.into_iter().map(|timestamps| (timestamps, value.clone())).collect(), clean)
+}
+
+/// The same, each batch with its own value.
+fn write_values(disk: &Disk, config: LogConfig, batches: Vec<(Vec<i64>, Vec<u8>)>, clean: bool) -> PartitionLog {
     disk.run(move |io| async move {
         let interval = config.index_interval_bytes;
         let recovered = create_partition(&io, &folder(), TOPIC, interval, 86_400_000).await.expect("a new folder");
         let mut log = PartitionLog::new(recovered, config, LeaderEpoch(2));
-        for timestamps in batches {
+        for (timestamps, value) in batches {
             let mut builder = BatchBuilder::new();
             for timestamp in timestamps {
-                builder.add(timestamp, None, Some(&vec![7; padding]));
+                builder.add(timestamp, None, Some(&value));
             }
             let mut bytes = builder.build().expect("uncompressed");
             let checked = CheckedBatch::from_header(&parse_header(&bytes).expect("built"));
@@ -141,6 +148,8 @@ fn write(disk: &Disk, config: LogConfig, batches: Vec<Vec<i64>>, padding: usize,
 struct Reads {
     pages: BTreeSet<(PathBuf, usize)>,
     count: usize,
+    /// The piece of a log that was read last is held, as by the core.
+    held: Option<(PathBuf, usize, Vec<u8>)>,
 }
 
 impl Reads {
@@ -153,11 +162,34 @@ impl Reads {
         self.count += usize::from(cold);
         disk.read(&path, position, len)
     }
+
+    /// Of a log: from what is held, where that has `enough`.
+    fn read_log(&mut self, disk: &Disk, path: PathBuf, position: u64, len: u32, enough: usize) -> Vec<u8> {
+        if let Some((held, begins, bytes)) = &self.held
+            && *held == path
+            && let Some(at) = (position as usize).checked_sub(*begins)
+            && bytes.len() >= at + enough
+        {
+            return bytes[at..].to_vec();
+        }
+        let bytes = self.read(disk, path.clone(), position, len);
+        self.held = Some((path, position as usize, bytes.clone()));
+        bytes
+    }
+}
+
+/// What a lookup begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// Places in memory, where there are any.
+    Places,
+    Indexes,
 }
 
 /// The first record with a time at or above `target`, and how many cold reads that took.
-fn look(disk: &Disk, log: &PartitionLog, target: i64) -> (Option<(i64, i64)>, usize) {
-    let mut lookup = log.plan_time_lookup(TimestampMs(target), ReadBound::HighWatermark);
+fn look(disk: &Disk, log: &PartitionLog, target: i64, by: By) -> (Option<(i64, i64)>, usize) {
+    let lookup = log.plan_time_lookup(TimestampMs(target), ReadBound::HighWatermark);
+    let mut lookup = if by == By::Indexes { lookup.by_indexes() } else { lookup };
     let mut reads = Reads::default();
     for _ in 0..10_000 {
         let bytes = match log.step_time_lookup(&mut lookup).expect("a log") {
@@ -169,11 +201,13 @@ fn look(disk: &Disk, log: &PartitionLog, target: i64) -> (Option<(i64, i64)>, us
                 reads.read(disk, offset_index_path(&folder(), segment), position_bytes, len_bytes)
             }
             TimeStep::NeedLog { segment, position_bytes, len_bytes } => {
-                reads.read(disk, segment_path(&folder(), segment), position_bytes, len_bytes)
+                reads.read_log(disk, segment_path(&folder(), segment), position_bytes, len_bytes, HEADER_BYTES)
             }
             TimeStep::Batch(found) => {
                 let path = segment_path(&folder(), found.segment);
-                let batch = reads.read(disk, path, found.position_bytes, found.header.len_bytes);
+                let len_bytes = found.header.len_bytes;
+                let mut batch = reads.read_log(disk, path, found.position_bytes, len_bytes, len_bytes as usize);
+                batch.truncate(len_bytes as usize);
                 let (header, walk) = RecordWalk::new(&batch).expect("uncompressed");
                 let mut records = walk.map(|record| {
                     let record = record.expect("whole");
@@ -206,7 +240,10 @@ fn check(disk: &Disk, log: &PartitionLog, batches: &[Vec<i64>], what: &str) {
     let mut targets: BTreeSet<i64> = batches.iter().flatten().flat_map(|at| [at - 1, *at, at + 1]).collect();
     targets.extend([0, i64::MAX]);
     for target in targets.into_iter().filter(|target| *target >= 0) {
-        assert_eq!(look(disk, log, target).0, plain(batches, target), "{what}: the first at or after {target}");
+        for by in [By::Places, By::Indexes] {
+            let found = look(disk, log, target, by).0;
+            assert_eq!(found, plain(batches, target), "{what}: the first at or after {target}, by {by:?}");
+        }
     }
     let max = batches.iter().flatten().copied().max().filter(|max| *max >= 0);
     let known = log.max_timestamp(ReadBound::HighWatermark).map(|(timestamp, _)| timestamp.0);
@@ -255,8 +292,10 @@ fn c001_between_two_times_the_later_record_is_found() {
     let batches: Vec<Vec<i64>> = [2, 4, 6, 8].into_iter().map(|at| vec![at]).collect();
     let disk = Disk::new();
     let log = write(&disk, small(), batches, 30, true);
-    let found: Vec<i64> =
-        [2, 3, 4, 5, 7, 8, 9].into_iter().map(|at| look(&disk, &log, at).0.map_or(-1, |(offset, _)| offset)).collect();
+    let found: Vec<i64> = [2, 3, 4, 5, 7, 8, 9]
+        .into_iter()
+        .map(|at| look(&disk, &log, at, By::Indexes).0.map_or(-1, |(offset, _)| offset))
+        .collect();
     assert_eq!(found, [0, 1, 1, 2, 3, 3, -1]);
 }
 
@@ -371,12 +410,15 @@ fn a_cold_lookup_in_a_thousand_segments_takes_few_reads() {
     drop(write(&disk, config, batches.clone(), 450, true));
     let log = disk.open(true, 40_000, config);
     assert!(log.segments().len() >= 1_000, "{} segments", log.segments().len());
-    let (mut by_time, mut by_offset) = (BTreeMap::<usize, usize>::new(), BTreeMap::<usize, usize>::new());
+    let mut by_offset = BTreeMap::<usize, usize>::new();
+    let mut by_time = [BTreeMap::<usize, usize>::new(), BTreeMap::new()];
     for number in (0..20_000_i64).step_by(37) {
         let target = 10_000 + 10 * number - number % 7;
-        let (found, reads) = look(&disk, &log, target);
-        assert_eq!(found, plain(&batches, target), "{target}");
-        *by_time.entry(reads).or_default() += 1;
+        for (by, counts) in [By::Places, By::Indexes].into_iter().zip(&mut by_time) {
+            let (found, reads) = look(&disk, &log, target, by);
+            assert_eq!(found, plain(&batches, target), "{target}");
+            *counts.entry(reads).or_default() += 1;
+        }
 
         let mut lookup = log.plan_read(Offset(2 * number), 1, true, ReadBound::HighWatermark).expect("in range");
         let mut reads = Reads::default();
@@ -396,7 +438,143 @@ fn a_cold_lookup_in_a_thousand_segments_takes_few_reads() {
         }
         *by_offset.entry(reads.count).or_default() += 1;
     }
-    println!("cold reads by offset: {by_offset:?}; by time: {by_time:?}");
+    println!("cold reads by offset: {by_offset:?}; by time, by places and by indexes: {by_time:?}");
     assert!(by_offset.keys().all(|reads| *reads <= 2), "by offset: {by_offset:?}");
-    assert!(by_time.keys().all(|reads| *reads <= 3), "by time: {by_time:?}");
+    assert!(by_time[0].keys().all(|reads| *reads == 1), "by time: {by_time:?}");
+    assert!(by_time[1].keys().all(|reads| *reads <= 3), "by time, by indexes: {by_time:?}");
+}
+
+/// A number that looks like any.
+fn mixed(seed: u64, number: i64) -> i64 {
+    let bits = (seed ^ number.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (bits ^ (bits >> 32)).cast_signed() & 0xffff
+}
+
+/// The log, opened again after a clean stop with the places that this one has, through the bytes of their file.
+fn opened_with_places(disk: &Disk, log: PartitionLog, config: LogConfig) -> PartitionLog {
+    let id = PartitionId { topic_id: TOPIC, partition: 0 };
+    let kept = log.segment_places();
+    let bytes = core_places::to_bytes(&[(id, kept.clone())].into());
+    let end = log.offsets().log_end.0;
+    drop(log);
+    let mut log = disk.open(true, end, config);
+    log.restore_places(core_places::parse(&bytes).expect("right").remove(&id).unwrap_or_default());
+    assert_eq!(log.segment_places(), kept, "all are taken over");
+    log
+}
+
+/// Segments with some places each: times that rise, stay, fall, and are missing now and then; as written, opened with what
+/// a clean stop kept, after a crash that had the tail scanned. One read of a log finds the batch.
+#[test]
+fn a_lookup_by_places_reads_once_and_is_that_of_a_plain_list() {
+    for seed in 0..4_u64 {
+        let config = LogConfig { segment_bytes: 3 << 20, ..LogConfig::default() };
+        let steps = [7, 0, -1, 3][seed as usize];
+        let batches: Vec<(Vec<i64>, Vec<u8>)> = (0..240)
+            .map(|number| {
+                let noise = |at| if seed == 1 && number % 3 == 0 { -1 } else { mixed(seed, 2 * number + at) % 40 };
+                let at = |delta: i64| if delta < 0 { -1 } else { 5_000 + steps * number + delta };
+                let value_bytes = 1_000 + mixed(seed + 99, number) as usize % 30_000;
+                (vec![at(noise(0)), at(noise(1))], vec![7; value_bytes])
+            })
+            .collect();
+        let times: Vec<Vec<i64>> = batches.iter().map(|(times, _)| times.clone()).collect();
+        let targets: Vec<i64> =
+            times.iter().flatten().step_by(5).flat_map(|at| [*at, at + 1]).chain([0, i64::MAX]).collect();
+        let sound = |disk: &Disk, log: &PartitionLog, what: &str| {
+            for target in targets.iter().copied().filter(|target| *target >= 0) {
+                for by in [By::Places, By::Indexes] {
+                    let (found, reads) = look(disk, log, target, by);
+                    assert_eq!(found, plain(&times, target), "seed {seed}, {what}: {target} by {by:?}");
+                    assert!(by == By::Indexes || reads <= 1, "seed {seed}, {what}: {reads} reads for {target}");
+                }
+            }
+        };
+        for clean in [true, false] {
+            let disk = Disk::new();
+            let log = write_values(&disk, config, batches.clone(), clean);
+            let places: usize = log.segment_places().iter().map(|segment| segment.places.as_slice().len()).sum();
+            assert!(log.segments().len() > 1 && places > 5, "seed {seed}: {places} places");
+            sound(&disk, &log, "as written");
+            if clean {
+                let log = opened_with_places(&disk, log, config);
+                sound(&disk, &log, "after a clean stop");
+            } else {
+                drop(log);
+                let log = disk.open(false, 0, config);
+                assert!(!log.segment_places().is_empty(), "seed {seed}: a scan notes places");
+                sound(&disk, &log, "after a crash");
+            }
+        }
+    }
+}
+
+/// What was kept of a segment that has changed since is not taken over; and a place where no such batch begins, should one
+/// be taken all the same, leads to the indexes.
+#[test]
+fn places_of_another_segment_are_not_believed() {
+    let config = LogConfig { segment_bytes: 3 << 20, ..LogConfig::default() };
+    let batches: Vec<Vec<i64>> = (0..120).map(|number| vec![10_000 + 10 * number]).collect();
+    let disk = Disk::new();
+    let log = write(&disk, config, batches.clone(), 30_000, true);
+    let kept = log.segment_places();
+    let end = log.offsets().log_end.0;
+    drop(log);
+    let mut log = disk.open(true, end, config);
+    for change in 0..4 {
+        let mut wrong = kept.clone();
+        for segment in &mut wrong {
+            match change {
+                0 => segment.shape.size_bytes += 1,
+                1 => segment.shape.max_timestamp.0 += 1,
+                2 => segment.shape.index_entries += 1,
+                _ => segment.shape.time_index_entries += 1,
+            }
+        }
+        log.restore_places(wrong);
+        assert!(log.segment_places().is_empty(), "change {change}");
+    }
+    // The bytes of the file: before, relative offset, position of each place are its last; all is moved by one.
+    for at in [4, 8] {
+        let id = PartitionId { topic_id: TOPIC, partition: 0 };
+        let bytes = core_places::to_bytes(&[(id, kept[..1].to_vec())].into());
+        let (_, right) = bytes.split_at(12);
+        let mut wrong = right.to_vec();
+        for place in 1..=kept[0].places.as_slice().len() {
+            let field = wrong.len() - 16 * place + 8 + (at - 4);
+            wrong[field + 3] ^= 1;
+        }
+        let crc = alluvium::record::batch::crc32c(&wrong).to_be_bytes();
+        let file = [&bytes[..8], &crc[..], &wrong].concat();
+        log.restore_places(core_places::parse(&file).expect("they rise").remove(&id).expect("there"));
+        assert_eq!(log.segment_places().len(), 1);
+        check(&disk, &log, &batches, &format!("wrong at {at}"));
+    }
+}
+
+/// Values that hold whole batches, with the offsets and times that the log's own batches have there, chained on to the
+/// batch behind the value: whatever is looked for, a batch counts only where headers led to it from a place that is known.
+#[test]
+fn a_value_that_holds_batches_is_a_value() {
+    let config = LogConfig { segment_bytes: 3 << 20, ..LogConfig::default() };
+    let times: Vec<Vec<i64>> = (0..150).map(|number| vec![10_000 + 10 * number]).collect();
+    let batches = (0..150_i64).map(|number| {
+        let mut value = Vec::new();
+        // The batches before this one again, and itself; each holds an earlier time than the true one, so that to take one
+        // of them for true would be seen.
+        for fake in number.saturating_sub(40)..=number {
+            let mut builder = BatchBuilder::new();
+            builder.add(10_000 + 10 * fake - 3, None, Some(&[9; 400]));
+            builder.add(10_000 + 10 * fake, None, Some(&[9; 400]));
+            let mut batch = builder.build().expect("uncompressed");
+            stamp(&mut batch, Offset(fake - 1), LeaderEpoch(2));
+            value.extend_from_slice(&batch);
+        }
+        (vec![10_000 + 10 * number], value)
+    });
+    let disk = Disk::new();
+    let log = write_values(&disk, config, batches.collect(), true);
+    check(&disk, &log, &times, "as written");
+    let log = opened_with_places(&disk, log, config);
+    check(&disk, &log, &times, "opened");
 }

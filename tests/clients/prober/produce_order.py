@@ -6,7 +6,7 @@ from probe import *
 from suite import eventually
 
 TRANSACTIONAL, ZSTD, UNKNOWN_CODEC = 16, 4, 5
-INVALID_PRODUCER_ID_MAPPING = 49
+INVALID_PRODUCER_ID_MAPPING, INVALID_TXN_STATE, TRANSACTION_ABORTABLE = 49, 48, 120
 OFFSETS = "__consumer_offsets"
 
 
@@ -140,6 +140,49 @@ def _(probe):
             equal(sent(ended["ProducerEpoch"])[0], OK, f"the next epoch, partition {partition}")
             for version in (9, 12):
                 equal(send(epoch, version, sequence=1), (INVALID_PRODUCER_EPOCH, -1), f"the epoch before, within the next transaction, version {version}, partition {partition}")
+
+
+# Batches of a transaction, each with something else wrong with it: acks, then the error where the transaction does not have the
+# partition, and the one where it does (from version 12 on, the batch itself adds it).
+IN_TRANSACTION = [
+    ("two batches", lambda part: part() + part(), -1, INVALID_RECORD, INVALID_RECORD),
+    ("acks", lambda part: part(), 7, INVALID_TXN_STATE, INVALID_REQUIRED_ACKS),
+    ("CRC", lambda part: part(crc=7), -1, INVALID_TXN_STATE, CORRUPT_MESSAGE),
+    ("size", lambda part: part(b"x" * 3000), -1, INVALID_TXN_STATE, MESSAGE_TOO_LARGE),
+    ("count", lambda part: part(count=2), -1, INVALID_TXN_STATE, INVALID_RECORD),
+    ("time", lambda part: part(timestamp_ms=now_ms() + 10**8), -1, INVALID_TXN_STATE, INVALID_TIMESTAMP),
+    ("base offset", lambda part: part(base_offset=3), -1, INVALID_TXN_STATE, INVALID_RECORD),
+    ("codec", lambda part: part(attributes=TRANSACTIONAL | UNKNOWN_CODEC), -1, INVALID_TXN_STATE, UNKNOWN_SERVER_ERROR),
+    ("a stale epoch, CRC", lambda part: part(stale=1, crc=7), -1, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_EPOCH),
+    ("a stale epoch, acks", lambda part: part(stale=1), 7, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_EPOCH),
+]
+
+
+@suite.case("what-the-coordinator-says-of-a-batch-comes-before-what-the-log-says")
+def _(probe):
+    topic = probe.topic(2, max_message_bytes=2000)
+    wait_until_ready(probe)
+    for partition in (0, 1):
+        id_ = unique("prober-txn")
+        with transaction_coordinator(probe, id_) as coordinator, probe.connect(topic, partition) as leader:
+            begin(coordinator, id_)
+            producer = begin(coordinator, id_)
+            equal(producer["ProducerEpoch"], 1, "the epoch of the second start")
+
+            def part(value=b"v", stale=0, **fields):
+                fields = {"attributes": TRANSACTIONAL, "timestamp_ms": HOUR_AGO_MS, **fields}
+                return batch([value], producer_id=producer["ProducerId"], producer_epoch=1 - stale, sequence=0, **fields)
+
+            for version, is_in in ((9, False), (11, False), (12, True), (9, True), (11, True)):
+                for what, records, acks, outside, inside in IN_TRANSACTION:
+                    body = {**produce_body(topic, records(part), acks=acks, partition=partition), "TransactionalId": id_}
+                    row = leader.call("Produce", version, body)["Responses"][0]["PartitionResponses"][0]
+                    what = f"version {version}, in the transaction: {is_in}, partition {partition}: {what}"
+                    want = inside if is_in else outside
+                    # From version 11 on, clients know a code that tells them to abort.
+                    want = TRANSACTION_ABORTABLE if version >= 11 and want == INVALID_TXN_STATE else want
+                    equal((row["ErrorCode"], row["BaseOffset"]), (want, -1), what)
+        equal(probe.end(topic, partition), 0, "end offset")
 
 
 @suite.case("one-request-has-one-transactional-producer")
