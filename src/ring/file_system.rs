@@ -16,7 +16,8 @@ use crate::ring::uring::Ring;
 
 /// The file system that holds a folder; of one core.
 ///
-/// It stays open, so that an error of writing back is told to the first sync after it, whoever wrote.
+/// It is to be open before its core writes, and stays so: an error of writing back is told to the first sync after it, of
+/// each who had the file system open by then.
 pub enum FileSystem {
     #[doc(hidden)]
     Uring(UringFileSystem),
@@ -79,7 +80,9 @@ const XFS_MAGIC: u64 = 0x5846_5342;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ring::buffer::Buffer;
     use crate::ring::core::tests::run_alone;
+    use crate::ring::io::OpenHow;
 
     /// On the disk of the source tree: whether that is one to trust, the machine says.
     #[test]
@@ -91,7 +94,8 @@ mod tests {
             let system = io.file_system(&path).await.unwrap();
             assert_eq!(system.is_some(), trusted);
             if let Some(system) = system {
-                std::fs::write(path.join("x"), b"x").unwrap();
+                let file = io.open(&path.join("x"), OpenHow::CreateNew).await.unwrap();
+                file.write_at(Buffer::from_vec(vec![7; 9]), 0).await.0.unwrap();
                 system.sync().await.unwrap();
                 system.sync().await.unwrap();
             }

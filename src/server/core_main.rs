@@ -61,6 +61,7 @@ pub async fn run(
         }
         recovery_points.insert(dir.path.clone(), checkpoints::load(&io, dir).await);
     }
+    shard.durability().open(&io).await;
     shard.set_start_state(StartState { recovery_points });
     let mut stop = Box::pin(stop);
     let host = match shard.core_index() {

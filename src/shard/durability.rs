@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use crate::log::plan::SegmentId;
 use crate::record::offset::Offset;
+use crate::ring::io::Io;
 use crate::shard::core::Shard;
 use crate::shard::files::FileKind;
 use crate::shard::options::{DataDir, ShardOptions};
@@ -34,6 +35,14 @@ impl DurabilityStage {
         let whole = |dir: &DataDir| WholeSync::new(&dir.path, options.whole_sync_partitions_min);
         let whole = options.data_dirs.iter().map(whole).collect();
         Self { queue: RefCell::default(), workers: Cell::new(0), is_whole: Cell::new(false), whole }
+    }
+
+    /// Opens the file systems of the data directories. To be called before anything is written to a partition: an error of
+    /// writing it back, from here on, is told to this core's next sync, also where another core's sync came upon it.
+    pub async fn open(&self, io: &Io) {
+        for whole in &self.whole {
+            whole.open(io).await;
+        }
     }
 
     /// Notes that `partition` has written something. Under `os` that is durable enough; under `segment` a sync follows

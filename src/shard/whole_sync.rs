@@ -43,7 +43,7 @@ struct Ended {
 }
 
 impl WholeSync {
-    /// Of the data directory at `folder`, for `files_min` files and more; nothing is opened yet.
+    /// Of the data directory at `folder`, for `files_min` files and more; before it is opened, none.
     pub fn new(folder: &Path, files_min: usize) -> Self {
         let choice = RefCell::new(Choice::new(files_min));
         Self { folder: folder.to_owned(), system: RefCell::new(None), choice, ended: Rc::default() }
@@ -56,7 +56,7 @@ impl WholeSync {
 
     /// True where `count` files are better synced as a whole, from what is known.
     pub fn is_worth(&self, count: usize, now: Nanos) -> bool {
-        !self.ended.runs.get() && self.choice.borrow_mut().is_worth(count, now)
+        self.system.borrow().is_some() && !self.ended.runs.get() && self.choice.borrow_mut().is_worth(count, now)
     }
 
     /// Notes how long the sync of one file took, `at_once` of them at a time.
@@ -64,20 +64,19 @@ impl WholeSync {
         self.choice.borrow_mut().note_one(elapsed_ns, at_once);
     }
 
-    /// Syncs the file system in the place of `count` files.
-    pub async fn run(&self, io: &Io, count: usize) -> WholeSyncEnd {
-        let system = match self.system(io).await {
-            Ok(Some(system)) => system,
-            Ok(None) => {
-                self.choice.borrow_mut().not_before = Nanos(u64::MAX);
-                return WholeSyncEnd::EachFile;
-            }
+    /// Opens the file system, once; where it cannot be had, each file is synced.
+    pub async fn open(&self, io: &Io) {
+        match io.file_system(&self.folder).await {
+            Ok(system) => *self.system.borrow_mut() = system.map(Rc::new),
             Err(error) => {
                 debug!(dir = %self.folder.display(), %error, "the file system could not be opened for a sync of all of it");
-                self.choice.borrow_mut().failed(io.now());
-                return WholeSyncEnd::EachFile;
             }
-        };
+        }
+    }
+
+    /// Syncs the file system in the place of `count` files.
+    pub async fn run(&self, io: &Io, count: usize) -> WholeSyncEnd {
+        let Some(system) = self.system.borrow().clone() else { return WholeSyncEnd::EachFile };
         let began = io.now();
         self.ended.runs.set(true);
         // Of one that was not waited for.
@@ -111,15 +110,6 @@ impl WholeSync {
                 WholeSyncEnd::EachFile
             }
         }
-    }
-
-    async fn system(&self, io: &Io) -> io::Result<Option<Rc<FileSystem>>> {
-        if let Some(system) = &*self.system.borrow() {
-            return Ok(Some(system.clone()));
-        }
-        let opened = io.file_system(&self.folder).await?.map(Rc::new);
-        self.system.borrow_mut().clone_from(&opened);
-        Ok(opened)
     }
 }
 

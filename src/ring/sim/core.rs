@@ -161,7 +161,8 @@ impl SimCore {
         let path = path.to_path_buf();
         self.on_disk(io, "file_system", &path, |disk, path| disk.folder(path).map(drop)).await?;
         let (world, core) = (self.world.clone(), self.core.clone());
-        Ok(Some(FileSystem::Sim(SimFileSystem { io: io.clone(), world, core, path })))
+        let losses_told = Rc::new(Cell::new(self.core.machine.disk().losses()));
+        Ok(Some(FileSystem::Sim(SimFileSystem { io: io.clone(), world, core, path, losses_told })))
     }
 
     pub(in crate::ring) async fn sync_dir(&self, io: &Io, path: &Path) -> io::Result<()> {
@@ -245,6 +246,8 @@ pub struct SimFileSystem {
     world: Rc<World>,
     core: Rc<CoreState>,
     path: PathBuf,
+    /// How often the disk had lost something when that was told here last.
+    losses_told: Rc<Cell<u64>>,
 }
 
 impl SimFileSystem {
@@ -252,11 +255,14 @@ impl SimFileSystem {
         let until = self.world.next_sequence();
         let completion = Completion::new(&self.io);
         let (done, machine, path) = (completion.clone(), self.core.machine.clone(), self.path.clone());
+        let losses_told = self.losses_told.clone();
         let delay_ns = self.world.draw_delay(self.world.delays.sync_ns);
         self.world.schedule(Some(&self.core), delay_ns, "sync_file_system", move |world| {
             let disk = machine.disk();
             let fails = disk.fails(world, DiskOp::Sync, &path, world.faults.get().sync_error_per_million);
             disk.sync_files(&world.random, until, fails);
+            // Also what another core's sync came upon.
+            let fails = losses_told.replace(disk.losses()) < disk.losses() || fails;
             done.complete(if fails { Err(eio()) } else { Ok(()) });
         });
         completion.wait().await

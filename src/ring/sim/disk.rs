@@ -20,6 +20,8 @@ pub(in crate::ring::sim) struct Disk {
     world: Weak<World>,
     root: Rc<Folder>,
     bytes_max: Cell<Option<u64>>,
+    /// How often something that was written could not be synced.
+    losses: Cell<u64>,
     scheduled: RefCell<Vec<ScheduledFault>>,
 }
 
@@ -35,6 +37,7 @@ impl Disk {
             world: Rc::downgrade(world),
             root: Rc::default(),
             bytes_max: Cell::new(None),
+            losses: Cell::new(0),
             scheduled: RefCell::default(),
         }
     }
@@ -205,10 +208,15 @@ impl Disk {
         fails
     }
 
+    pub(in crate::ring::sim) fn losses(&self) -> u64 {
+        self.losses.get()
+    }
+
     /// Makes the bytes of all files durable; where it fails, some are lost, and the next sync of such a file tells so.
     pub(in crate::ring::sim) fn sync_files(&self, random: &Random, until: u64, fails: bool) {
         let (mut folders, mut files) = (Vec::new(), Vec::new());
         Node::Folder(self.root.clone()).collect(&mut folders, &mut files);
+        self.losses.set(self.losses.get() + u64::from(fails));
         for file in files {
             if fails && random.coin() {
                 file.lose_changes(random, until);
