@@ -23,6 +23,7 @@ use crate::shard::core::Shard;
 use crate::shard::directories::is_no_space;
 use crate::shard::error::AppendFailure;
 use crate::shard::files::FileKind;
+use crate::shard::index_writes::IndexShare;
 use crate::shard::partition::Partition;
 use crate::shard::producer_snapshots;
 
@@ -213,9 +214,12 @@ async fn write(
             if partition.log().borrow().has_producer_snapshot() {
                 shard.io().spawn(producer_snapshots::write_ready(shard.clone(), partition.clone()));
             }
-            let entries = partition.log().borrow_mut().take_index_writes();
-            if !entries.is_empty() {
-                start_detached(shard.io(), write_entries(shard.clone(), partition.clone(), entries));
+            // Where somebody writes indexes, that one goes on with these.
+            if partition.indexes_turn().is_free() {
+                let entries = partition.log().borrow_mut().take_index_writes();
+                if !entries.is_empty() {
+                    start_detached(shard.io(), write_entries(shard.clone(), partition.clone(), entries));
+                }
             }
         }
         Err(error) => fail(&shard, &partition, &plan, &state, &error),
@@ -274,7 +278,7 @@ async fn write_epochs(shard: Rc<Shard>, partition: Rc<Partition>) {
 
 /// Full blocks of the index: derived too.
 async fn write_entries(shard: Rc<Shard>, partition: Rc<Partition>, entries: Vec<IndexWrite>) {
-    if let Err(error) = shard.write_index(&partition, entries).await {
+    if let Err(error) = shard.write_index(&partition, entries, IndexShare::Due).await {
         shard.note_unwritten(&partition, "an index could not be written", &error);
     }
 }

@@ -22,6 +22,11 @@ pub struct Turn<'a> {
 }
 
 impl Exclusive {
+    /// True where nobody does it.
+    pub fn is_free(&self) -> bool {
+        !self.is_taken.get()
+    }
+
     /// Waits until nobody else does it. In no order.
     pub async fn turn(&self, io: &Io) -> Turn<'_> {
         poll_fn(|_| {

@@ -16,19 +16,17 @@ use crate::control::topic::Topic;
 use crate::log::error::RecoveryError;
 use crate::log::layout;
 use crate::log::partition_log::PartitionLog;
-use crate::log::plan::{IndexKind, IndexWrite};
 use crate::log::recovery::{self, RecoveryOptions, RecoveryReport};
 use crate::log::segment::Segment;
 use crate::log::segment_files;
 use crate::record::offset::{LeaderEpoch, Offset, PartitionId};
-use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
 use crate::shard::checkpoints;
 use crate::shard::coordinators;
 use crate::shard::core::{OpenFailure, Shard};
 use crate::shard::directories::is_disk_failure;
 use crate::shard::durability::sync_from_recovery_point;
-use crate::shard::files::FileKind;
+use crate::shard::index_writes::IndexShare;
 use crate::shard::opening::OpeningProgress;
 use crate::shard::options::DataDir;
 use crate::shard::partition::Partition;
@@ -421,8 +419,7 @@ async fn close(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<bool>
     }
     let end = partition.log().borrow().offsets().written;
     sync_from_recovery_point(shard, partition, end).await?;
-    let writes = partition.log().borrow_mut().take_all_index_writes();
-    shard.write_index(partition, writes).await?;
+    shard.write_index(partition, Vec::new(), IndexShare::All).await?;
     shard.write_epochs(partition).await?;
     partition.log().borrow_mut().snapshot_producers();
     producer_snapshots::write_ready(shard.clone(), partition.clone()).await;
@@ -442,9 +439,8 @@ impl Shard {
                 if partition.durability() == Durability::Os {
                     sync_from_recovery_point(&shard, &partition, sealed_end).await?;
                 }
-                let writes = partition.log().borrow_mut().take_index_writes();
                 producer_snapshots::write_ready(shard.clone(), partition.clone()).await;
-                shard.write_index(&partition, writes).await?;
+                shard.write_index(&partition, Vec::new(), IndexShare::Due).await?;
                 partition.note_sealed(sealed_end);
                 shard.tell_of_sealed(&partition);
                 Ok(())
@@ -470,51 +466,6 @@ impl Shard {
         {
             tier.tell(self.io());
         }
-    }
-
-    /// Writes entries of indexes. They are derived: an error costs time at the next start, no records.
-    pub(in crate::shard) async fn write_index(&self, partition: &Partition, writes: Vec<IndexWrite>) -> io::Result<()> {
-        // Counts as a write: whoever closes the folder waits for it.
-        partition.begin_write();
-        let written = self.write_entries(partition, writes).await;
-        partition.end_write(self.io());
-        // The last entry of a sealed segment may have been what the tier waits for.
-        self.tell_of_sealed(partition);
-        written
-    }
-
-    async fn write_entries(&self, partition: &Partition, writes: Vec<IndexWrite>) -> io::Result<()> {
-        for write in writes {
-            if !partition.has_segment(write.segment) {
-                continue;
-            }
-            let kind = match write.kind {
-                IndexKind::Offset => FileKind::OffsetIndex,
-                IndexKind::Time => FileKind::TimeIndex,
-                IndexKind::Transaction => FileKind::TransactionIndex,
-            };
-            let file = self.files().open(self.io(), partition.folder(), partition.id(), write.segment, kind).await?;
-            let end_bytes = write.position_bytes + write.bytes.len() as u64;
-            if !write.bytes.is_empty() {
-                file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0?;
-            }
-            if write.kind == IndexKind::Transaction {
-                file.sync_data().await?;
-                if write.position_bytes == 0 {
-                    // The file is new.
-                    self.io().sync_dir(partition.folder()).await?;
-                }
-                partition.log().borrow_mut().transaction_index_synced(write.segment, end_bytes);
-            }
-            if write.completes {
-                file.sync_data().await?;
-                // The offset index comes second: both are complete then.
-                if write.kind == IndexKind::Offset {
-                    partition.log().borrow_mut().index_completed(write.segment);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Writes the leader epochs where they have changed.

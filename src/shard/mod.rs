@@ -27,6 +27,7 @@ pub mod files;
 pub mod forward;
 pub mod group_machine;
 pub mod hosting;
+pub mod index_writes;
 pub mod kept_places;
 pub mod lane;
 pub mod machine;

@@ -55,6 +55,7 @@ pub struct Partition {
     /// Files of deleted segments may stand below that, under their own names.
     has_files_below: Cell<bool>,
     epochs_turn: Exclusive,
+    indexes_turn: Exclusive,
     /// Where the last compaction ended; `None` where there was none.
     cleaned_to: Cell<Option<Offset>>,
     /// Compaction met something in it that it cannot read.
@@ -95,6 +96,7 @@ impl Partition {
             first_base_on_disk: Cell::new(Offset(0)),
             has_files_below: Cell::new(false),
             epochs_turn: Exclusive::default(),
+            indexes_turn: Exclusive::default(),
             cleaned_to: Cell::new(None),
             uncleanable: Cell::new(false),
             replacement_turn: Exclusive::default(),
@@ -265,6 +267,11 @@ impl Partition {
     /// Who writes the leader epochs.
     pub(in crate::shard) fn epochs_turn(&self) -> &Exclusive {
         &self.epochs_turn
+    }
+
+    /// Who takes what is due of the indexes, and writes it.
+    pub(in crate::shard) fn indexes_turn(&self) -> &Exclusive {
+        &self.indexes_turn
     }
 
     /// False where the segment was deleted, or cut off.
