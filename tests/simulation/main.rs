@@ -23,6 +23,7 @@
 //! directories.rs several data directories, of which one fails
 //! remote_reads.rs a tier that is elsewhere, slow or failing: what waits for it, and what does not
 //! restored.rs a server whose disk is lost comes back from a tier that fails meanwhile
+//! time_lookups.rs how often a cold lookup by time reads
 //! deletion.rs what deleted segments leave behind
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
 //! ```
@@ -49,6 +50,7 @@ mod restored;
 mod scenario;
 mod seeds;
 mod server;
+mod time_lookups;
 mod transaction_model;
 mod transaction_offsets;
 mod transaction_walk;
