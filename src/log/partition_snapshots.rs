@@ -12,8 +12,9 @@ impl PartitionLog {
     }
 
     /// Takes a snapshot of the producers at the log's end, planned batches included; at each roll that is done already.
+    /// None of a log without records, unless producers are known whose records were all deleted: it alone tells of them then.
     pub fn snapshot_producers(&mut self) {
-        if self.offsets.log_end > self.offsets.log_start {
+        if self.offsets.log_end > self.offsets.log_start || self.has_producers() {
             self.snapshots.take(self.offsets.log_end, &self.producers);
         }
     }

@@ -249,6 +249,35 @@ fn crash(disk: &Disk, batches: &mut Vec<Written>, random: &Random) -> i64 {
     end
 }
 
+/// Where all records are deleted, what they said of producers is said by a snapshot at the end, also where those of the rolls
+/// were lost: segments may go only when there is one.
+#[test]
+fn a_log_whose_records_are_all_deleted_has_a_snapshot_of_its_producers() {
+    for seed in 0..20 {
+        let random = Random::new(seed);
+        let disk = Disk::new();
+        let recovered = disk.run(|io| async move {
+            create_partition(&io, &folder(), TOPIC, 200, NEVER_MS).await.expect("a new folder")
+        });
+        let batches = disk.run(move |io| async move {
+            let mut batches = Vec::new();
+            let mut log = PartitionLog::new(recovered, config(), LeaderEpoch(3));
+            append_some(&io, &mut log, &mut batches, &random).await;
+            batches
+        });
+        for offset in disk.snapshots() {
+            disk.machine.damage(producer_snapshot_path(&folder(), Offset(offset)), |bytes| bytes.clear());
+        }
+        let mut log = PartitionLog::new(disk.open(options(0, false)), config(), LeaderEpoch(4));
+        assert_eq!((known(log.producers()), log.newest_producer_snapshot()), (model(&batches), None), "seed {seed}");
+        let end = log.offsets().log_end;
+        assert_eq!(log.advance_log_start(end), Ok(end > Offset(0)), "seed {seed}");
+        log.snapshot_producers();
+        let taken = log.next_producer_snapshot().map(|write| write.offset);
+        assert_eq!(taken, (!batches.is_empty()).then_some(end), "seed {seed}");
+    }
+}
+
 /// Random appends, rolls, failed appends, snapshots, clean stops and crashes: what is known after each start is what a
 /// reader of the whole log would know.
 #[test]
