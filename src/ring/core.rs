@@ -70,6 +70,17 @@ impl Default for CoreOptions {
     }
 }
 
+impl CoreOptions {
+    /// With room for `count` flushes in flight, and for as many workers more.
+    #[must_use]
+    pub fn with_syncs_at_once(mut self, count: usize) -> Self {
+        let more = count.saturating_sub(self.sync_operations_max);
+        self.sync_operations_max += more;
+        self.worker_counts_max[0] += u32::try_from(more).unwrap_or(0);
+        self
+    }
+}
+
 /// A core that cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {

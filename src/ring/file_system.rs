@@ -1,5 +1,6 @@
 //! The file system under a folder, synced as a whole.
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::ring::helper::Helper;
 use crate::ring::io::Io;
 use crate::ring::ring_mask::RingMask;
 #[cfg(any(test, feature = "sim"))]
@@ -31,6 +33,8 @@ pub struct UringFileSystem {
     io: Io,
     ring: Rc<Ring>,
     folder: Arc<OwnedFd>,
+    /// Its own: a disk that hangs keeps nobody else's thread.
+    helper: RefCell<Option<Helper>>,
 }
 
 impl FileSystem {
@@ -56,13 +60,15 @@ impl UringFileSystem {
             return Ok(None);
         }
         let path = path.to_owned();
-        let folder = ring.sync_help(io, move || open_if_trusted(&path)).await??;
-        Ok(folder.map(|folder| Self { io: io.clone(), ring: ring.clone(), folder: Arc::new(folder) }))
+        let helper = RefCell::new(None);
+        let folder = ring.ask(&helper, HELPER, io, move || open_if_trusted(&path)).await??;
+        Ok(folder.map(|folder| Self { io: io.clone(), ring: ring.clone(), folder: Arc::new(folder), helper }))
     }
 
     async fn sync(&self) -> io::Result<()> {
         let folder = self.folder.clone();
-        self.ring.sync_help(&self.io, move || rustix::fs::syncfs(&folder)).await?.map_err(io::Error::from)
+        let synced = self.ring.ask(&self.helper, HELPER, &self.io, move || rustix::fs::syncfs(&folder)).await?;
+        synced.map_err(io::Error::from)
     }
 }
 
@@ -74,6 +80,7 @@ fn open_if_trusted(path: &Path) -> io::Result<Option<OwnedFd>> {
     Ok(matches!(magic, EXT4_MAGIC | XFS_MAGIC).then_some(folder))
 }
 
+const HELPER: &str = "sync-helper";
 const EXT4_MAGIC: u64 = 0xEF53;
 const XFS_MAGIC: u64 = 0x5846_5342;
 

@@ -1,7 +1,7 @@
 //! A thread beside each core that needs it, for the rare calls that a ring does not offer.
 //!
 //! Made at the first such call: listing a directory, asking for the room of a disk, truncating where the kernel's ring cannot.
-//! Another one syncs whole file systems, which may take long.
+//! Others sync whole file systems, one each: that may take long.
 
 use std::io;
 use std::path::Path;

@@ -52,8 +52,6 @@ pub(in crate::ring) struct Ring {
     seat: CoreSeat,
     noted: WaitList,
     helper: RefCell<Option<Helper>>,
-    /// Apart from the other, whose calls are short.
-    sync_helper: RefCell<Option<Helper>>,
     random_words: RefCell<([u64; 32], usize)>,
     /// Until when small writes go through the ring, after one was slow.
     pub(in crate::ring) writes_throttled_until: Cell<Nanos>,
@@ -211,7 +209,6 @@ impl Ring {
             seat,
             noted: WaitList::default(),
             helper: RefCell::new(None),
-            sync_helper: RefCell::new(None),
             random_words: RefCell::new(([0; 32], 32)),
             writes_throttled_until: Cell::new(Nanos(0)),
             writes_watched_until: Cell::new(Nanos(0)),
@@ -273,16 +270,8 @@ impl Ring {
         self.ask(&self.helper, "helper", io, job).await
     }
 
-    /// As [`help`](Self::help), for syncs of a whole file system: they may take long.
-    pub(in crate::ring) async fn sync_help<T: Send + 'static>(
-        &self,
-        io: &Io,
-        job: impl FnOnce() -> T + Send + 'static,
-    ) -> io::Result<T> {
-        self.ask(&self.sync_helper, "sync-helper", io, job).await
-    }
-
-    async fn ask<T: Send + 'static>(
+    /// As [`help`](Self::help), by a thread of the caller's, which is started where there is none.
+    pub(in crate::ring) async fn ask<T: Send + 'static>(
         &self,
         helper: &RefCell<Option<Helper>>,
         name: &str,

@@ -22,6 +22,7 @@ use crate::server::core_main::{self, CoreBoot};
 use crate::server::data_dir::{self, DataDirError, DataDirs, LOCK_FILE};
 use crate::shard::checkpoints;
 use crate::shard::core::ShardMail;
+use crate::shard::durability::SYNCS_AT_ONCE_MAX;
 use crate::shard::error::StartError;
 use crate::shard::hosting::Closed;
 use crate::shard::options::{ListenMode, ShardOptions};
@@ -266,12 +267,13 @@ fn start_cores(
     let mails = ShardMail::mesh(options.cpus.len());
     let (news_sender, news) = mpsc::channel();
     let mut cores = Cores { threads: Vec::new(), notifiers: Vec::new(), news };
+    let ring = options.ring.clone().with_syncs_at_once(dirs.dirs.len().max(1) * SYNCS_AT_ONCE_MAX);
     let parts = ports.into_iter().zip(mails).zip(&options.cpus);
     for (index, ((port, mail), cpu)) in parts.enumerate() {
         let seat = mesh.seat(index);
         cores.notifiers.push(seat.notifier());
         let core = CoreThread {
-            ring: CoreOptions { cpu: Some(*cpu), ..options.ring.clone() },
+            ring: CoreOptions { cpu: Some(*cpu), ..ring.clone() },
             shard: ShardOptions {
                 cluster_id: dirs.cluster_id.clone(),
                 cluster_id_bytes: dirs.cluster_id_bytes,

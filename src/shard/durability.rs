@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 
 use crate::log::plan::SegmentId;
@@ -21,27 +22,31 @@ use crate::shard::whole_sync::{WholeSync, WholeSyncEnd};
 
 /// Partitions of one core that wait for a sync.
 pub struct DurabilityStage {
+    /// One for each data directory: a disk that hangs holds up nobody else's.
+    directories: Vec<Rc<DirectorySyncs>>,
+}
+
+/// Those of one data directory.
+struct DirectorySyncs {
     queue: RefCell<VecDeque<Rc<Partition>>>,
     workers: Cell<usize>,
-    /// One worker syncs a whole file system: the others rest, for what comes in meanwhile is the next one's.
+    /// One worker syncs the whole file system: the others rest, for what comes in meanwhile is the next one's.
     is_whole: Cell<bool>,
-    /// In the order of the data directories.
-    whole: Vec<WholeSync>,
+    whole: WholeSync,
 }
 
 impl DurabilityStage {
     /// Nothing waits yet.
     pub fn new(options: &ShardOptions) -> Self {
-        let whole = |dir: &DataDir| WholeSync::new(&dir.path, options.whole_sync_partitions_min);
-        let whole = options.data_dirs.iter().map(whole).collect();
-        Self { queue: RefCell::default(), workers: Cell::new(0), is_whole: Cell::new(false), whole }
+        let syncs = |dir: &DataDir| Rc::new(DirectorySyncs::new(&dir.path, options.whole_sync_partitions_min));
+        Self { directories: options.data_dirs.iter().map(syncs).collect() }
     }
 
     /// Opens the file systems of the data directories. To be called before anything is written to a partition: an error of
     /// writing it back, from here on, is told to this core's next sync, also where another core's sync came upon it.
     pub async fn open(&self, io: &Io) {
-        for whole in &self.whole {
-            whole.open(io).await;
+        for directory in &self.directories {
+            directory.whole.open(io).await;
         }
     }
 
@@ -79,42 +84,51 @@ impl DurabilityStage {
         if partition.sync_queued.replace(true) {
             return;
         }
-        self.queue.borrow_mut().push_back(partition.clone());
-        self.start_worker(shard);
+        let directory = self.directory_of(partition);
+        directory.queue.borrow_mut().push_back(partition.clone());
+        directory.start_worker(shard);
     }
 
-    fn start_worker(&self, shard: &Rc<Shard>) {
-        if self.workers.get() < SYNCS_AT_ONCE_MAX && !self.is_whole.get() {
-            self.workers.set(self.workers.get() + 1);
-            shard.io().spawn(Self::work(shard.clone()));
-        }
+    fn directory_of(&self, partition: &Partition) -> &Rc<DirectorySyncs> {
+        let folder = partition.folder().parent();
+        let found = self.directories.iter().find(|directory| Some(directory.whole.folder()) == folder);
+        found.expect("a partition lies in a data directory")
     }
 
     /// True where nothing is written that is not durable.
     pub fn is_idle(&self) -> bool {
-        self.workers.get() == 0
+        self.directories.iter().all(|directory| directory.workers.get() == 0)
+    }
+}
+
+impl DirectorySyncs {
+    fn new(folder: &Path, whole_sync_partitions_min: usize) -> Self {
+        let whole = WholeSync::new(folder, whole_sync_partitions_min);
+        Self { queue: RefCell::default(), workers: Cell::new(0), is_whole: Cell::new(false), whole }
     }
 
-    async fn work(shard: Rc<Shard>) {
-        let stage = shard.durability();
-        while !stage.is_whole.get() {
-            let Some(partition) = stage.queue.borrow_mut().pop_front() else { break };
-            let whole = stage.whole_of(&partition);
-            if let Some(whole) = whole
-                && whole.is_worth(stage.count_beside(&partition) + 1, shard.io().now())
-            {
-                stage.sync_whole(&shard, whole, partition).await;
+    fn start_worker(self: &Rc<Self>, shard: &Rc<Shard>) {
+        if self.workers.get() < SYNCS_AT_ONCE_MAX && !self.is_whole.get() {
+            self.workers.set(self.workers.get() + 1);
+            shard.io().spawn(self.clone().work(shard.clone()));
+        }
+    }
+
+    async fn work(self: Rc<Self>, shard: Rc<Shard>) {
+        while !self.is_whole.get() {
+            let Some(partition) = self.queue.borrow_mut().pop_front() else { break };
+            let waiting = self.queue.borrow().len() + 1;
+            if self.whole.is_worth(waiting, shard.io().now()) {
+                self.sync_whole(&shard, partition).await;
                 continue;
             }
             // Whatever is written from here on wants another sync.
             partition.sync_queued.set(false);
-            let (began, at_once) = (shard.io().now(), stage.workers.get());
-            match Self::sync(&shard, &partition).await {
+            let (began, at_once) = (shard.io().now(), self.workers.get());
+            match sync(&shard, &partition).await {
                 Ok(moved) => {
-                    if let Some(whole) = whole {
-                        whole.note_one(shard.io().now().since(began), at_once);
-                    }
-                    stage.tell(&shard, &partition, moved);
+                    self.whole.note_one(shard.io().now().since(began), at_once);
+                    tell(&shard, &partition, moved);
                 }
                 Err(error) => {
                     shard.fail_partition(
@@ -125,42 +139,15 @@ impl DurabilityStage {
                 }
             }
         }
-        stage.workers.set(stage.workers.get() - 1);
+        self.workers.set(self.workers.get() - 1);
     }
 
-    fn tell(&self, shard: &Rc<Shard>, partition: &Rc<Partition>, moved: bool) {
-        shard.counters().syncs.add(1);
-        if moved {
-            shard.note_progress(partition);
-        } else {
-            shard.tell_of_sealed(partition);
-        }
-    }
-
-    /// The file system that a partition lies on.
-    fn whole_of(&self, partition: &Partition) -> Option<&WholeSync> {
-        self.whole.iter().find(|whole| Some(whole.folder()) == partition.folder().parent())
-    }
-
-    /// How many partitions of the same data directory wait.
-    fn count_beside(&self, partition: &Partition) -> usize {
-        let queue = self.queue.borrow();
-        queue.iter().filter(|other| other.folder().parent() == partition.folder().parent()).count()
-    }
-
-    /// Syncs the file system for `first` and all that wait beside it.
-    async fn sync_whole(&self, shard: &Rc<Shard>, whole: &WholeSync, first: Rc<Partition>) {
-        let mut round = vec![first];
-        self.queue.borrow_mut().retain(|other| {
-            let is_beside = other.folder().parent() == Some(whole.folder());
-            if is_beside {
-                round.push(other.clone());
-            }
-            !is_beside
-        });
+    /// Syncs the file system for `first` and all that wait.
+    async fn sync_whole(self: &Rc<Self>, shard: &Rc<Shard>, first: Rc<Partition>) {
+        let waiting = std::mem::take(&mut *self.queue.borrow_mut());
         // Each with the end of what is written now, and whether readers wait for it.
-        let targets: Vec<_> = round
-            .into_iter()
+        let targets: Vec<_> = std::iter::once(first)
+            .chain(waiting)
             .map(|partition| {
                 partition.sync_queued.set(false);
                 let log = partition.log().borrow();
@@ -171,7 +158,7 @@ impl DurabilityStage {
             })
             .collect();
         self.is_whole.set(true);
-        let end = whole.run(shard.io(), targets.len()).await;
+        let end = self.whole.run(shard.io(), targets.len()).await;
         self.is_whole.set(false);
         match end {
             WholeSyncEnd::Durable => {
@@ -179,7 +166,7 @@ impl DurabilityStage {
                 for (partition, target, written) in targets.iter().filter(|(partition, ..)| partition.is_online()) {
                     partition.set_recovery_point(target.unwrap_or(*written));
                     let moved = target.is_some_and(|end| partition.log().borrow_mut().durable(end));
-                    self.tell(shard, partition, moved);
+                    tell(shard, partition, moved);
                 }
             }
             WholeSyncEnd::EachFile => {
@@ -195,23 +182,32 @@ impl DurabilityStage {
             self.start_worker(shard);
         }
     }
+}
 
-    async fn sync(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<bool> {
-        let Some(target) = partition.log().borrow().sync_target() else {
-            // Under `os` all that is written counts as durable: what is not on disk yet is behind the recovery point.
-            let end = partition.log().borrow().offsets().written;
-            sync_from_recovery_point(shard, partition, end).await?;
-            return Ok(false);
-        };
-        for segment in &target.segments {
-            sync_segment(shard, partition, *segment).await?;
-        }
-        if !partition.is_online() {
-            return Ok(false);
-        }
-        partition.set_recovery_point(target.end);
-        Ok(partition.log().borrow_mut().durable(target.end))
+fn tell(shard: &Rc<Shard>, partition: &Rc<Partition>, moved: bool) {
+    shard.counters().syncs.add(1);
+    if moved {
+        shard.note_progress(partition);
+    } else {
+        shard.tell_of_sealed(partition);
     }
+}
+
+async fn sync(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<bool> {
+    let Some(target) = partition.log().borrow().sync_target() else {
+        // Under `os` all that is written counts as durable: what is not on disk yet is behind the recovery point.
+        let end = partition.log().borrow().offsets().written;
+        sync_from_recovery_point(shard, partition, end).await?;
+        return Ok(false);
+    };
+    for segment in &target.segments {
+        sync_segment(shard, partition, *segment).await?;
+    }
+    if !partition.is_online() {
+        return Ok(false);
+    }
+    partition.set_recovery_point(target.end);
+    Ok(partition.log().borrow_mut().durable(target.end))
 }
 
 /// Syncs every segment that may have bytes past the recovery point, and moves that to `end`.
@@ -248,5 +244,6 @@ async fn sync_segment(shard: &Rc<Shard>, partition: &Rc<Partition>, segment: Seg
 
 /// Kafka's default of flush.ms: for all that it matters, never.
 const FLUSH_MS_NEVER: u64 = i64::MAX as u64;
-/// Syncs of one core at once: the ring's bounded workers are four, and lookups need some of them.
-const SYNCS_AT_ONCE_MAX: usize = 2;
+/// Syncs of one data directory at once. Each holds one of the ring's workers, of which lookups need some, so the ring has two
+/// for each directory and two more.
+pub const SYNCS_AT_ONCE_MAX: usize = 2;

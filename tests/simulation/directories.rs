@@ -152,3 +152,48 @@ fn one_failed_directory_takes_only_its_own_offline() {
         server.crash(Crash::Kill);
     }
 }
+
+/// While the disk of one directory takes its time over each sync, the partitions of the other are answered as ever.
+#[test]
+fn a_disk_that_hangs_in_syncs_holds_up_its_own_partitions_alone() {
+    for seed in seeds(30) {
+        let context = format!("seed {seed}");
+        let sim = Sim::new(SimOptions::calm(seed));
+        let mut server = Server::new(&sim, BrokerConfig::default(), ListenMode::PerCore);
+        server.data_dirs = vec!["/data", "/more"];
+        boot(&sim, &mut server, &context);
+        run(&sim, &context, async |io: Io| {
+            let mut connection = Connection::open(&io, Server::address(0)).await.expect("it listens");
+            connection.create_topic("t", PARTITIONS, &[]).await.expect("it is new");
+        });
+        let slow = partitions_in(&server, "/more", "t");
+        server.machine().slow_syncs("/more", 60 * SECOND_NS);
+        let task_context = context.clone();
+        run(&sim, &context, async move |io: Io| {
+            let mut held_up = Vec::new();
+            for partition in slow.iter().copied() {
+                let (id, mut connection) = leader(&io, "t", partition).await;
+                connection.send_produce(id, partition, -1, &batch(1)).await.expect("it takes requests");
+                held_up.push(connection);
+            }
+            // The syncs of these have begun, whichever way they are made.
+            io.sleep_ms(1_000).await;
+            let began = io.now();
+            for number in 0..3 {
+                for partition in (0..PARTITIONS).filter(|partition| !slow.contains(partition)) {
+                    let (id, mut connection) = leader(&io, "t", partition).await;
+                    connection.send_produce(id, partition, -1, &batch(number)).await.expect("it takes requests");
+                    let produced = connection.receive_produced().await.expect("it answers");
+                    produced.unwrap_or_else(|code| panic!("{task_context}: refused: {code}"));
+                }
+            }
+            let took_ms = io.now().since(began) / 1_000_000;
+            assert!(took_ms < 3_000, "{task_context}: {took_ms} ms for syncs that wait for nobody");
+            for mut connection in held_up {
+                let early = connection.receive_produced().await;
+                assert!(matches!(early, Err(CallError::Lost)), "{task_context}: durable before its sync: {early:?}");
+            }
+        });
+        server.crash(Crash::Kill);
+    }
+}

@@ -175,7 +175,7 @@ impl SimCore {
         let completion = Completion::new(io);
         let done = completion.clone();
         let path = path.to_path_buf();
-        let delay_ns = self.world.draw_delay(self.world.delays.sync_ns);
+        let delay_ns = machine.disk().draw_sync_ns(&self.world, &path);
         self.world.schedule(Some(&self.core), delay_ns, "sync_dir", move |world| {
             let fails = machine.disk().fails(world, DiskOp::SyncDir, &path, world.faults.get().sync_error_per_million);
             // Where it fails the changes wait on: names are in a file system's journal, which ext4, XFS and btrfs give up
@@ -256,7 +256,7 @@ impl SimFileSystem {
         let completion = Completion::new(&self.io);
         let (done, machine, path) = (completion.clone(), self.core.machine.clone(), self.path.clone());
         let losses_told = self.losses_told.clone();
-        let delay_ns = self.world.draw_delay(self.world.delays.sync_ns);
+        let delay_ns = machine.disk().draw_sync_ns(&self.world, &path);
         self.world.schedule(Some(&self.core), delay_ns, "sync_file_system", move |world| {
             let disk = machine.disk();
             let fails = disk.fails(world, DiskOp::Sync, &path, world.faults.get().sync_error_per_million);

@@ -23,6 +23,8 @@ pub(in crate::ring::sim) struct Disk {
     /// How often something that was written could not be synced.
     losses: Cell<u64>,
     scheduled: RefCell<Vec<ScheduledFault>>,
+    /// Part of the paths whose syncs take longer, and by how much.
+    slow_syncs: RefCell<Option<(String, u64)>>,
 }
 
 struct ScheduledFault {
@@ -39,6 +41,7 @@ impl Disk {
             bytes_max: Cell::new(None),
             losses: Cell::new(0),
             scheduled: RefCell::default(),
+            slow_syncs: RefCell::default(),
         }
     }
 
@@ -193,6 +196,17 @@ impl Disk {
     pub(in crate::ring::sim) fn fail_nth(&self, op: DiskOp, path_part: &str, nth: u32) {
         let fault = ScheduledFault { op, path_part: path_part.to_owned(), remaining: nth };
         self.scheduled.borrow_mut().push(fault);
+    }
+
+    pub(in crate::ring::sim) fn slow_syncs(&self, path_part: &str, more_ns: u64) {
+        *self.slow_syncs.borrow_mut() = Some((path_part.to_owned(), more_ns));
+    }
+
+    /// How long a sync at `path` takes.
+    pub(in crate::ring::sim) fn draw_sync_ns(&self, world: &World, path: &Path) -> u64 {
+        let slow = self.slow_syncs.borrow();
+        let slow = slow.as_ref().filter(|(part, _)| path.to_string_lossy().contains(part));
+        world.draw_delay(world.delays.sync_ns) + slow.map_or(0, |(_, more_ns)| *more_ns)
     }
 
     /// Whether this operation is one that fails with EIO.

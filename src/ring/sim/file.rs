@@ -198,7 +198,7 @@ impl SimFile {
         let until = world.next_sequence();
         let completion = Completion::new(&self.open.io);
         let (done, open) = (completion.clone(), self.open.clone());
-        let delay_ns = world.draw_delay(world.delays.sync_ns);
+        let delay_ns = self.open.core.machine().disk().draw_sync_ns(world, &self.open.path);
         world.schedule(Some(&self.open.core), delay_ns, "sync", move |world| {
             let has_lost = open.node.has_lost.take();
             let fails = open.fails(DiskOp::Sync, world.faults.get().sync_error_per_million) || has_lost;

@@ -88,6 +88,11 @@ impl Machine {
         self.state.disk.fail_nth(op, path_part, nth);
     }
 
+    /// Has each sync from now, on a path that contains `path_part`, take `more_ns` longer.
+    pub fn slow_syncs(&self, path_part: &str, more_ns: u64) {
+        self.state.disk.slow_syncs(path_part, more_ns);
+    }
+
     /// The bytes of a file as a reader sees them now, without a core; `None` where it is not there.
     pub fn peek(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         self.state.disk.peek(path.as_ref())
