@@ -1,6 +1,6 @@
 //! What groups cost: heartbeats, commits, a large rebalance, the first use of a server, the replay of a coordinator.
 //!
-//! `cargo bench --bench groups` starts a server of one core with `--durability segment` and prints a line for each figure.
+//! `cargo bench --bench groups [-- first-use|commits|rebalance|heartbeats|echo|replay ...]` starts a server of one core with `--durability segment` and prints a line for each figure.
 //! CPU is the server process's (`/proc/PID/stat`), so a client that is slow does not count; latencies are a client's, from
 //! the moment at which the request was due. Wrong where neighbours take the CPUs: then the CPU columns and the median hold.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "measures from outside of the server")]
@@ -42,18 +42,27 @@ struct Member {
 }
 
 fn main() {
-    first_use();
-    let folder = tempfile::tempdir().expect("a scratch folder");
-    let server = start(folder.path(), 100);
-    leave_first_processor();
-    client(&server).create_topic("t", 1000, &[]).expect("it is new");
-    wait_for_coordinator(&server);
-    commits(&server);
-    rebalance(&server);
-    heartbeats(&server);
-    echo();
-    drop(server);
-    replay();
+    let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let wanted = |name: &str| named.is_empty() || named.iter().any(|word| word == name);
+    if wanted("first-use") {
+        first_use();
+    }
+    let figures: [(&str, fn(&Server)); 3] =
+        [("commits", commits), ("rebalance", rebalance), ("heartbeats", heartbeats)];
+    if figures.iter().any(|(name, _)| wanted(name)) {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let server = start(folder.path(), 100);
+        leave_first_processor();
+        client(&server).create_topic("t", 1000, &[]).expect("it is new");
+        wait_for_coordinator(&server);
+        figures.iter().filter(|(name, _)| wanted(name)).for_each(|(_, figure)| figure(&server));
+    }
+    if wanted("echo") {
+        echo();
+    }
+    if wanted("replay") {
+        replay();
+    }
 }
 
 fn start(folder: &std::path::Path, initial_delay_ms: u32) -> Server {
