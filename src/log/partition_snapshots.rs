@@ -34,9 +34,18 @@ impl PartitionLog {
         self.snapshots.failed(offset);
     }
 
-    /// True where a snapshot was taken that is not on disk yet.
-    pub fn awaits_producer_snapshot(&self) -> bool {
-        self.snapshots.has_pending()
+    /// The first snapshot at or above `base`, on disk or taken; where there is none, one is taken now.
+    pub fn snapshot_producers_from(&mut self, base: Offset) -> Option<Offset> {
+        if let Some(known) = self.snapshots.first_known_from(base) {
+            return Some(known);
+        }
+        self.snapshot_producers();
+        self.snapshots.first_known_from(base)
+    }
+
+    /// True where the snapshot at `offset` is on disk, or was taken and is to be written.
+    pub fn knows_producer_snapshot(&self, offset: Offset) -> bool {
+        self.snapshots.first_known_from(offset) == Some(offset)
     }
 
     /// The snapshot on disk that stands for what is below `base`, and that a crash does not take with the log's end.

@@ -64,9 +64,10 @@ impl ProducerSnapshots {
         self.on_disk.last().copied()
     }
 
-    /// True where one was taken and is not written yet.
-    pub(in crate::log) fn has_pending(&self) -> bool {
-        !self.pending.is_empty()
+    /// The earliest at or above `base`, on disk or to be written.
+    pub(in crate::log) fn first_known_from(&self, base: Offset) -> Option<Offset> {
+        let pending = self.pending.iter().map(|write| write.offset);
+        self.on_disk.iter().copied().chain(pending).find(|offset| *offset >= base)
     }
 
     /// True where [`take_stale`](Self::take_stale) has some.

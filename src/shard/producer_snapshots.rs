@@ -30,6 +30,7 @@ pub(in crate::shard) async fn write_ready(shard: Rc<Shard>, partition: Rc<Partit
 }
 
 /// Returns when a crash would leave a snapshot for the segments that begin and end below the log start: those may go then.
+/// Where the only one is of an end of the log that is not durable yet, it waits for that.
 ///
 /// # Errors
 /// There is none, and none could be written: what those segments alone say of producers would be lost with them.
@@ -53,17 +54,23 @@ pub(in crate::shard) async fn make_durable(shard: &Rc<Shard>, partition: &Rc<Par
             return Ok(());
         }
         drop(turn);
-        partition.log().borrow_mut().snapshot_producers();
-        // Appends that are under way belong to it.
+        let awaited = partition.log().borrow_mut().snapshot_producers_from(base);
+        // Appends that are under way belong to it, or the end of the log that it tells of is not durable: a crash would take
+        // it with that.
         poll_fn(|_| {
             let log = partition.log().borrow();
-            if !partition.is_online() || log.has_producer_snapshot() || !log.awaits_producer_snapshot() {
+            let is_known = awaited.is_some_and(|awaited| log.knows_producer_snapshot(awaited));
+            let is_awaited = is_known && awaited > Some(log.offsets().high_watermark);
+            if !partition.is_online() || !is_awaited {
                 return Poll::Ready(());
             }
             partition.progress().wait(shard.io().current_task());
             Poll::Pending
         })
         .await;
+        if !partition.is_online() {
+            return Err(io::Error::other("the partition went offline before its producers' snapshot was durable"));
+        }
     }
     Err(io::Error::other("no snapshot of the partition's producers could be written"))
 }
@@ -106,5 +113,5 @@ pub(in crate::shard) async fn keep(shard: &Rc<Shard>) {
     }
 }
 
-/// The first finds the snapshot of the roll; the second writes one; a failed append may take that away once.
+/// The first finds the snapshot of the roll, or takes one; the second finds that one; a failed append may take it away once.
 const TRIES_MAX: usize = 3;

@@ -1,10 +1,12 @@
 //! What deleted segments leave behind: the log start, and what they alone said of producers.
 
+use std::collections::BTreeMap;
+
 use alluvium::control::broker_config::BrokerConfig;
 use alluvium::record::builder::BatchBuilder;
 use alluvium::record::offset::ProducerId;
 use alluvium::ring::io::Io;
-use alluvium::ring::sim::options::{Crash, DiskOp, SimOptions};
+use alluvium::ring::sim::options::{Crash, Delays, DiskOp, SimOptions};
 use alluvium::ring::sim::world::Sim;
 use alluvium::shard::options::ListenMode;
 use alluvium::wire::error_code::ErrorCode;
@@ -56,8 +58,9 @@ async fn leader(io: &Io, partition: i32) -> (Uuid, Connection) {
 async fn create(io: Io, configs: &[(&str, &str)]) {
     let mut connection = Connection::open(&io, Server::address(0)).await.expect("it listens");
     let small = [("segment.index.bytes", "16"), ("index.interval.bytes", "200")];
-    let configs: Vec<_> =
+    let configs: BTreeMap<String, String> =
         small.iter().chain(configs).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let configs: Vec<_> = configs.into_iter().collect();
     connection.create_topic(TOPIC, PARTITIONS, &configs).await.expect("it is new");
 }
 
@@ -124,6 +127,51 @@ fn a_power_cut_after_a_deletion_forgets_no_producer() {
         });
         let gap = Err(ErrorCode::OutOfOrderSequenceNumber.code());
         assert_eq!(outcomes, [Ok(16), Ok(19), gap, Ok(20)], "{context}");
+        server.crash(Crash::Kill);
+    }
+}
+
+/// The only snapshot of the producers is of an end of the log that is on its way to the disk: DeleteRecords waits for that
+/// end, and then lasts with what it takes away.
+#[test]
+fn a_deletion_waits_until_its_snapshot_cannot_be_lost() {
+    for seed in seeds(20) {
+        let context = format!("seed {seed}");
+        let delays = Delays { sync_ns: (2_000_000, 40_000_000), ..Delays::default() };
+        let sim = Sim::new(SimOptions { delays, ..SimOptions::calm(seed) });
+        let mut server = Server::new(&sim, config(), ListenMode::PerCore);
+        boot(&sim, &mut server, &context);
+        run(&sim, &context, async |io: Io| {
+            // The active segment has room, so that no roll takes a snapshot of where it begins.
+            let configs =
+                [("retention.bytes", "-1"), ("alluvium.durability", "segment"), ("segment.index.bytes", "80")];
+            create(io.clone(), &configs).await;
+            for sequence in 0..20 {
+                assert_eq!(produce(&io, sequence).await, Ok(i64::from(sequence)));
+            }
+        });
+        server.crash(Crash::Kill);
+        // A crash has lost all that the rolls have written, which nobody syncs.
+        for offset in 0..20 {
+            server.machine().damage(format!("/data/{TOPIC}-0/{offset:020}.snapshot"), Vec::clear);
+        }
+        boot(&sim, &mut server, &context);
+        run(&sim, &context, async move |io: Io| {
+            let (id, mut connection) = leader(&io, 0).await;
+            let (_, mut other) = leader(&io, 0).await;
+            // The newest five of a producer are known again, the one before these among them.
+            for sequence in 20..21 + (seed % 4) as i32 {
+                connection.send_produce(id, 0, -1, &batch(&io, sequence)).await.expect("it takes requests");
+            }
+            io.sleep_ms(1 + seed % 3).await;
+            let deleted = other.delete_records(TOPIC, 0, 20).await;
+            assert_eq!(deleted, Ok(20), "seed {seed}: it is below the high watermark");
+        });
+        server.crash(Crash::PowerCut);
+        boot(&sim, &mut server, &context);
+        let outcomes = run(&sim, &context, async |io: Io| [produce(&io, 19).await, produce(&io, 40).await]);
+        let gap = Err(ErrorCode::OutOfOrderSequenceNumber.code());
+        assert_eq!(outcomes, [Ok(19), gap], "{context}");
         server.crash(Crash::Kill);
     }
 }
