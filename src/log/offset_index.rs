@@ -42,6 +42,12 @@ pub(in crate::log) struct TailEntry {
     pub(in crate::log) position: u32,
 }
 
+impl TailEntry {
+    fn in_file(self) -> IndexEntry {
+        IndexEntry { relative_offset: self.last, position_bytes: self.position }
+    }
+}
+
 /// What is known of a segment's index without reading it.
 #[derive(Debug, Default)]
 pub struct OffsetIndex {
@@ -112,8 +118,8 @@ impl OffsetIndex {
     }
 
     /// Entries to be written now: of batches that begin below `written`; by blocks, the newest block stays here. All
-    /// of them where `all` is set.
-    pub(in crate::log) fn take_writes(&mut self, written: u64, all: bool) -> Option<(u64, Vec<u8>)> {
+    /// of them where `all` is set. They stay here until they are [`flushed`](Self::flushed).
+    pub(in crate::log) fn due(&self, written: u64, all: bool) -> Option<(u64, Vec<u8>)> {
         let ready = self.tail.partition_point(|entry| u64::from(entry.position) < written);
         let count = match all {
             true => ready,
@@ -124,17 +130,28 @@ impl OffsetIndex {
         }
         let position_bytes = u64::from(self.flushed_count) * INDEX_ENTRY_BYTES as u64;
         let mut bytes = Vec::with_capacity(count * INDEX_ENTRY_BYTES);
+        self.tail.iter().take(count).for_each(|entry| entry.in_file().encode(&mut bytes));
+        Some((position_bytes, bytes))
+    }
+
+    /// The file has the entries that were handed out for `position_bytes`, `len_bytes` of them.
+    pub(in crate::log) fn flushed(&mut self, position_bytes: u64, len_bytes: usize) {
+        assert_eq!(position_bytes, u64::from(self.flushed_count) * INDEX_ENTRY_BYTES as u64, "entries in their order");
         let tops_known = self.tops.len() as u32 == self.flushed_count.div_ceil(INDEX_BLOCK_ENTRIES);
-        for entry in self.tail.drain(..count) {
+        for entry in self.tail.drain(..len_bytes / INDEX_ENTRY_BYTES) {
             if tops_known && self.flushed_count.is_multiple_of(INDEX_BLOCK_ENTRIES) {
                 self.tops.push(entry.last);
             }
-            let entry = IndexEntry { relative_offset: entry.last, position_bytes: entry.position };
-            entry.encode(&mut bytes);
             self.flushed_count += 1;
-            self.last_flushed = Some(entry);
+            self.last_flushed = Some(entry.in_file());
         }
-        Some((position_bytes, bytes))
+    }
+
+    /// As [`due`](Self::due), for who throws the file away where a write fails.
+    pub(in crate::log) fn take_writes(&mut self, written: u64, all: bool) -> Option<(u64, Vec<u8>)> {
+        let due = self.due(written, all)?;
+        self.flushed(due.0, due.1.len());
+        Some(due)
     }
 
     /// Gives back memory that a sealed segment, all of whose entries were taken, needs no more.

@@ -45,9 +45,9 @@ pub struct PartitionLog {
     pub(in crate::log) newest: VecDeque<ReadHint>,
     /// Where sequential readers go on, newest last.
     pub(in crate::log) hints: VecDeque<ReadHint>,
-    /// All entries of the segments below are in their index files.
-    pub(in crate::log) index_written_below: SegmentId,
-    /// And on stable storage.
+    /// All entries of the segments below were handed out, to be written to their index files.
+    pub(in crate::log) index_taken_below: SegmentId,
+    /// They are on stable storage.
     pub(in crate::log) index_completed_below: SegmentId,
     /// Largest timestamp below the high watermark of the segment that has the high watermark.
     pub(in crate::log) readable_max_timestamp: Option<(TimestampMs, Offset)>,
@@ -169,7 +169,7 @@ impl PartitionLog {
             not_durable: VecDeque::new(),
             newest: VecDeque::new(),
             hints: VecDeque::new(),
-            index_written_below: at.segment,
+            index_taken_below: at.segment,
             index_completed_below: at.segment,
             readable_max_timestamp,
             roll_seed: 0,

@@ -98,18 +98,6 @@ impl PartitionLog {
         self.segments.get(at + 1).map_or(self.offsets.log_end, Segment::base_offset)
     }
 
-    /// The transaction index of `segment` is on stable storage up to `end_bytes`.
-    pub fn transaction_index_synced(&mut self, segment: SegmentId, end_bytes: u64) {
-        let is_active = segment == self.active().id();
-        if let Ok(at) = self.segments.binary_search_by_key(&segment, Segment::id) {
-            let index = self.segments[at].transaction_index_mut();
-            index.synced(end_bytes);
-            if !is_active {
-                index.seal();
-            }
-        }
-    }
-
     /// The first abort marker whose entry is not on stable storage: a start after a crash has to see it again.
     pub(in crate::log) fn transaction_index_unsynced(&self) -> Option<Offset> {
         let first = self.segments.partition_point(|segment| segment.id() < self.index_completed_below);

@@ -132,13 +132,13 @@ pub enum IndexKind {
     Offset,
     /// `.timeindex`
     Time,
-    /// `.txnindex`: synced after each write, then
-    /// [`transaction_index_synced`](super::partition_log::PartitionLog::transaction_index_synced).
+    /// `.txnindex`: synced after each write.
     Transaction,
 }
 
-/// Entries of an index, to be written in the order in which they were handed out. Indexes are derived: no need to sync
-/// them before an answer.
+/// Entries of an index, to be written in the order in which they were handed out; then say
+/// [`index_written`](super::partition_log::PartitionLog::index_written). Indexes are derived: no need to sync them before an
+/// answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexWrite {
     /// The segment whose index it is.
@@ -149,9 +149,8 @@ pub struct IndexWrite {
     pub position_bytes: u64,
     /// The entries; none where only [`completes`](Self::completes) matters.
     pub bytes: Vec<u8>,
-    /// The last entries of a sealed segment: sync the file afterwards, then say
-    /// [`index_completed`](super::partition_log::PartitionLog::index_completed), so that a start after a crash may
-    /// believe it.
+    /// The last entries of a sealed segment: sync the file before it is said to be written, so that a start after a crash
+    /// may believe it.
     pub completes: bool,
 }
 

@@ -113,20 +113,34 @@ impl TimeIndex {
         }
     }
 
-    /// Entries to be written now: of batches that begin below `written`, where they are many or `all` is set.
-    pub(in crate::log) fn take_writes(&mut self, written: u64, all: bool) -> Option<(u64, Vec<u8>)> {
+    /// Entries to be written now: of batches that begin below `written`, where they are many or `all` is set. They stay here
+    /// until they are [`flushed`](Self::flushed).
+    pub(in crate::log) fn due(&self, written: u64, all: bool) -> Option<(u64, Vec<u8>)> {
         let count = self.tail.partition_point(|(_, position)| u64::from(*position) < written);
         if count == 0 || (!all && count < FLUSH_ENTRIES) {
             return None;
         }
         let position_bytes = u64::from(self.flushed_count) * TIME_INDEX_ENTRY_BYTES as u64;
         let mut bytes = Vec::with_capacity(count * TIME_INDEX_ENTRY_BYTES);
-        for (entry, _) in self.tail.drain(..count) {
-            entry.encode(&mut bytes);
+        self.tail.iter().take(count).for_each(|(entry, _)| entry.encode(&mut bytes));
+        Some((position_bytes, bytes))
+    }
+
+    /// The file has the entries that were handed out for `position_bytes`, `len_bytes` of them.
+    pub(in crate::log) fn flushed(&mut self, position_bytes: u64, len_bytes: usize) {
+        let end_bytes = u64::from(self.flushed_count) * TIME_INDEX_ENTRY_BYTES as u64;
+        assert_eq!(position_bytes, end_bytes, "entries in their order");
+        for (entry, _) in self.tail.drain(..len_bytes / TIME_INDEX_ENTRY_BYTES) {
             self.flushed_count += 1;
             self.last_flushed = Some(entry);
         }
-        Some((position_bytes, bytes))
+    }
+
+    /// As [`due`](Self::due), for who throws the file away where a write fails.
+    pub(in crate::log) fn take_writes(&mut self, written: u64, all: bool) -> Option<(u64, Vec<u8>)> {
+        let due = self.due(written, all)?;
+        self.flushed(due.0, due.1.len());
+        Some(due)
     }
 
     /// Gives back memory that a sealed segment, all of whose entries were taken, needs no more.

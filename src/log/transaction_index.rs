@@ -133,6 +133,15 @@ impl TransactionIndex {
         Some((position_bytes, bytes))
     }
 
+    /// What was handed out for `position_bytes` is not in the file: it is handed out again, with all after it.
+    pub(in crate::log) fn not_written(&mut self, position_bytes: u64) {
+        let count = u32::try_from(position_bytes / TRANSACTION_ENTRY_BYTES as u64).unwrap_or(u32::MAX);
+        if !self.is_on_disk {
+            self.flushed_count = self.flushed_count.min(count);
+        }
+        assert!(self.synced_count <= self.flushed_count, "entries on stable storage are to be written again");
+    }
+
     /// The file is on stable storage up to `end_bytes`.
     pub(in crate::log) fn synced(&mut self, end_bytes: u64) {
         let count = u32::try_from(end_bytes / TRANSACTION_ENTRY_BYTES as u64).unwrap_or(u32::MAX);
@@ -220,6 +229,9 @@ mod tests {
         assert_eq!(index.entry_count(), 2, "the append of the third failed");
         index.seal();
         assert!(index.in_memory().is_some(), "not all are durable");
+        index.not_written(at);
+        assert_eq!(index.unsynced_from(), Some(Offset(8)), "it is to be written again");
+        assert_eq!(index.take_writes(Offset(9)), Some((at, bytes)));
         index.synced(68);
         assert_eq!(index.unsynced_from(), None);
         index.seal();

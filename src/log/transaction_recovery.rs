@@ -301,10 +301,9 @@ mod tests {
         for write in writes.into_iter().filter(|write| write.kind == IndexKind::Transaction) {
             let path = transaction_index_path(&folder(), write.segment);
             let file = io.open(&path, OpenHow::ReadWriteOrCreate).await.expect("room");
-            let end_bytes = write.position_bytes + write.bytes.len() as u64;
-            file.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0.expect("room");
+            file.write_at(Buffer::from_vec(write.bytes.clone()), write.position_bytes).await.0.expect("room");
             if syncs {
-                log.transaction_index_synced(write.segment, end_bytes);
+                log.index_written(&write);
             }
         }
         while let Some(write) = log.next_producer_snapshot() {

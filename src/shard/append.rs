@@ -215,7 +215,7 @@ async fn write(
                 shard.io().spawn(producer_snapshots::write_ready(shard.clone(), partition.clone()));
             }
             // Where somebody writes indexes, that one goes on with these.
-            if partition.indexes_turn().is_free() {
+            if partition.may_write_indexes(shard.io()) {
                 let entries = partition.log().borrow_mut().take_index_writes();
                 if !entries.is_empty() {
                     start_detached(shard.io(), write_entries(shard.clone(), partition.clone(), entries));

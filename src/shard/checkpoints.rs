@@ -82,6 +82,7 @@ pub async fn keep(shard: Rc<Shard>) {
             partition.log().borrow_mut().expire_producers(now_ms, expiration_ms);
         }
         producer_snapshots::keep(&shard).await;
+        shard.write_failed_indexes().await;
         write_recovery_points(&shard).await;
     }
 }

@@ -436,8 +436,12 @@ impl Shard {
         let (shard, partition) = (self.clone(), partition.clone());
         self.io().spawn(async move {
             let done: io::Result<()> = async {
-                if partition.durability() == Durability::Os {
-                    sync_from_recovery_point(&shard, &partition, sealed_end).await?;
+                if partition.durability() == Durability::Os
+                    && let Err(error) = sync_from_recovery_point(&shard, &partition, sealed_end).await
+                {
+                    // The next sync would say that all is well.
+                    shard.fail_partition(&partition, "a sync of a sealed segment failed", &error);
+                    return Err(error);
                 }
                 producer_snapshots::write_ready(shard.clone(), partition.clone()).await;
                 shard.write_index(&partition, Vec::new(), IndexShare::Due).await?;

@@ -14,6 +14,7 @@ use crate::log::segment::Segment;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
+use crate::ring::timer::Nanos;
 use crate::shard::exclusive::Exclusive;
 use crate::shard::lane::Lane;
 use crate::shard::remote_partition::RemotePartition;
@@ -56,6 +57,8 @@ pub struct Partition {
     has_files_below: Cell<bool>,
     epochs_turn: Exclusive,
     indexes_turn: Exclusive,
+    /// When a write of them failed, where none has gone well since.
+    index_failed_at: Cell<Option<Nanos>>,
     /// Where the last compaction ended; `None` where there was none.
     cleaned_to: Cell<Option<Offset>>,
     /// Compaction met something in it that it cannot read.
@@ -97,6 +100,7 @@ impl Partition {
             has_files_below: Cell::new(false),
             epochs_turn: Exclusive::default(),
             indexes_turn: Exclusive::default(),
+            index_failed_at: Cell::new(None),
             cleaned_to: Cell::new(None),
             uncleanable: Cell::new(false),
             replacement_turn: Exclusive::default(),
@@ -274,6 +278,25 @@ impl Partition {
         &self.indexes_turn
     }
 
+    /// True where an append may write what is due of the indexes: nobody does, and the disk has not just refused.
+    pub(in crate::shard) fn may_write_indexes(&self, io: &Io) -> bool {
+        let rests = |failed_at: Nanos| io.now() < failed_at.plus_ms(INDEX_REST_MS);
+        self.indexes_turn.is_free() && !self.index_failed_at.get().is_some_and(rests)
+    }
+
+    pub(in crate::shard) fn note_index_failure(&self, now: Nanos) {
+        self.index_failed_at.set(Some(now));
+    }
+
+    pub(in crate::shard) fn forget_index_failure(&self) {
+        self.index_failed_at.set(None);
+    }
+
+    /// True where entries of its indexes wait for another try.
+    pub(in crate::shard) fn has_index_failure(&self) -> bool {
+        self.index_failed_at.get().is_some()
+    }
+
     /// False where the segment was deleted, or cut off.
     pub(in crate::shard) fn has_segment(&self, segment: SegmentId) -> bool {
         self.log.borrow().segments().binary_search_by_key(&segment, Segment::id).is_ok()
@@ -396,5 +419,7 @@ impl Partition {
     }
 }
 
+/// Appends try no more often to write indexes that a full disk has refused: each try that fails is a line in the log.
+const INDEX_REST_MS: u64 = 1000;
 /// More truncations than this while one duplicate waits are taken together: it fails rather than is acknowledged wrongly.
 const TRUNCATIONS_KEPT_MAX: usize = 16;

@@ -76,6 +76,8 @@ struct World {
     logs: BTreeMap<SegmentId, Vec<u8>>,
     indexes: BTreeMap<SegmentId, Vec<u8>>,
     time_indexes: BTreeMap<SegmentId, Vec<u8>>,
+    /// How often indexes were taken.
+    takes: u32,
     /// Plans on their way, with their bytes and the sequence to take back.
     in_flight: Vec<(AppendPlan, Vec<u8>)>,
     /// Batches that are planned or written, by base offset: last offset and bytes.
@@ -92,6 +94,7 @@ impl World {
             logs: [(first, Vec::new())].into(),
             indexes: BTreeMap::new(),
             time_indexes: BTreeMap::new(),
+            takes: 0,
             in_flight: Vec::new(),
             batches: BTreeMap::new(),
             sequences: BTreeMap::new(),
@@ -140,8 +143,15 @@ impl World {
     }
 
     fn take_indexes(&mut self, all: bool) {
-        let writes = if all { self.log.take_all_index_writes() } else { self.log.take_index_writes() };
+        let mut writes = if all { self.log.take_all_index_writes() } else { self.log.take_index_writes() };
+        // Now and then the disk refuses from one of them on.
+        self.takes += 1;
+        let refused = match self.takes % 3 {
+            0 if !all => writes.split_off(writes.len() / 2),
+            _ => Vec::new(),
+        };
         for write in writes {
+            self.log.index_written(&write);
             let index = match write.kind {
                 IndexKind::Offset => self.indexes.entry(write.segment).or_default(),
                 IndexKind::Time => self.time_indexes.entry(write.segment).or_default(),
@@ -150,6 +160,7 @@ impl World {
             assert!(write.bytes.is_empty() || index.len() as u64 == write.position_bytes, "indexes grow at their end");
             index.extend(write.bytes);
         }
+        self.log.indexes_not_written(&refused);
     }
 
     fn fail(&mut self, at: usize) {

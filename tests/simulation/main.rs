@@ -24,6 +24,7 @@
 //! remote_reads.rs a tier that is elsewhere, slow or failing: what waits for it, and what does not
 //! restored.rs a server whose disk is lost comes back from a tier that fails meanwhile
 //! time_lookups.rs how often a cold lookup by time reads
+//! full_indexes.rs a disk that has no room for indexes for a while
 //! deletion.rs what deleted segments leave behind
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
 //! ```
@@ -38,6 +39,7 @@ mod coordinators;
 mod deletion;
 mod directories;
 mod ending;
+mod full_indexes;
 mod ledger;
 mod member;
 mod membership_model;

@@ -20,6 +20,8 @@ pub(in crate::ring::sim) struct Disk {
     world: Weak<World>,
     root: Rc<Folder>,
     bytes_max: Cell<Option<u64>>,
+    /// Files whose path contains it have no room.
+    denied: RefCell<Option<String>>,
     /// How often something that was written could not be synced.
     losses: Cell<u64>,
     scheduled: RefCell<Vec<ScheduledFault>>,
@@ -39,6 +41,7 @@ impl Disk {
             world: Rc::downgrade(world),
             root: Rc::default(),
             bytes_max: Cell::new(None),
+            denied: RefCell::default(),
             losses: Cell::new(0),
             scheduled: RefCell::default(),
             slow_syncs: RefCell::default(),
@@ -187,6 +190,16 @@ impl Disk {
     /// Bytes that files may still grow by.
     pub(in crate::ring::sim) fn free_bytes(&self) -> u64 {
         self.bytes_max.get().map_or(u64::MAX, |bytes_max| bytes_max.saturating_sub(self.used_bytes()))
+    }
+
+    pub(in crate::ring::sim) fn deny_space(&self, path_part: Option<&str>) {
+        *self.denied.borrow_mut() = path_part.map(str::to_owned);
+    }
+
+    /// Bytes that the file at `path` may still grow by.
+    pub(in crate::ring::sim) fn free_bytes_for(&self, path: &Path) -> u64 {
+        let is_denied = |part: &String| path.to_string_lossy().contains(part.as_str());
+        if self.denied.borrow().as_ref().is_some_and(is_denied) { 0 } else { self.free_bytes() }
     }
 
     pub(in crate::ring::sim) fn space(&self) -> DiskSpace {

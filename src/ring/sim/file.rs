@@ -293,7 +293,7 @@ impl OpenFile {
             result = Err(eio());
         }
         let growth = end.saturating_sub(self.node.len_bytes().max(position_bytes));
-        let free = self.core.machine().disk().free_bytes();
+        let free = self.core.machine().disk().free_bytes_for(&self.path);
         if growth > free {
             count = count.min(bytes.len() - (growth - free) as usize);
             result = Err(ErrorKind::StorageFull.into());

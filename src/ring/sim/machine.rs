@@ -78,6 +78,11 @@ impl Machine {
         self.state.disk.set_bytes_max(bytes_max);
     }
 
+    /// From now on files whose path contains `path_part` do not grow: ENOSPC. `None`: all do again.
+    pub fn deny_space(&self, path_part: Option<&str>) {
+        self.state.disk.deny_space(path_part);
+    }
+
     /// Bytes of all files.
     pub fn disk_bytes(&self) -> u64 {
         self.state.disk.used_bytes()
