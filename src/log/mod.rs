@@ -20,6 +20,7 @@ pub mod offset_map;
 pub mod partition_indexes;
 pub mod partition_log;
 pub mod partition_metadata;
+pub mod partition_places;
 pub mod partition_reads;
 pub mod partition_snapshots;
 pub mod partition_transactions;

@@ -1,6 +1,5 @@
 //! The indexes of one partition's log: what of them is to be written, and how far they may be believed.
 
-use crate::log::core_places::SegmentPlaces;
 use crate::log::partition_log::PartitionLog;
 use crate::log::plan::{IndexKind, IndexWrite, SegmentId};
 use crate::log::segment::Segment;
@@ -56,29 +55,6 @@ impl PartitionLog {
             }
         }
         writes
-    }
-
-    /// The places of its segments, for the next start after a clean stop: when all entries of indexes are written.
-    pub fn segment_places(&self) -> Vec<SegmentPlaces> {
-        let noted = self.segments.iter().filter(|segment| !segment.places().as_slice().is_empty());
-        noted
-            .map(|segment| SegmentPlaces {
-                base_offset: segment.base_offset(),
-                shape: segment.shape(),
-                places: segment.places().clone(),
-            })
-            .collect()
-    }
-
-    /// Takes over what a clean stop has kept, for the segments that are as they were then.
-    pub fn restore_places(&mut self, kept: Vec<SegmentPlaces>) {
-        for SegmentPlaces { base_offset, shape, places } in kept {
-            if let Ok(at) = self.segments.binary_search_by_key(&base_offset, Segment::base_offset)
-                && self.segments[at].shape() == shape
-            {
-                self.segments[at].set_places(places);
-            }
-        }
     }
 
     /// The file has these entries; those of a transaction index are on stable storage, and so is all of an index where they

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::log::error::AppendError;
 use crate::log::leader_epochs::LeaderEpochs;
 use crate::log::log_offsets::LogOffsets;
+use crate::log::partition_places::PlacesKept;
 use crate::log::plan::{Append, AppendPlan, Committed, ReadHint, RollPlan, SegmentId, SyncPlan, Truncate};
 use crate::log::producer_snapshots::ProducerSnapshots;
 use crate::log::producer_state::{ProducerStates, ProducerUndo, Sequence};
@@ -49,6 +50,7 @@ pub struct PartitionLog {
     pub(in crate::log) index_taken_below: SegmentId,
     /// They are on stable storage.
     pub(in crate::log) index_completed_below: SegmentId,
+    pub(in crate::log) places_kept: PlacesKept,
     /// Largest timestamp below the high watermark of the segment that has the high watermark.
     pub(in crate::log) readable_max_timestamp: Option<(TimestampMs, Offset)>,
     /// Each segment's jitter comes from it and the segment's base offset.
@@ -171,6 +173,7 @@ impl PartitionLog {
             hints: VecDeque::new(),
             index_taken_below: at.segment,
             index_completed_below: at.segment,
+            places_kept: PlacesKept::default(),
             readable_max_timestamp,
             roll_seed: 0,
             replacements: 0,

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::record::offset::{LeaderEpoch, Offset, TimestampMs};
 
 /// Names a segment of a partition: its base offset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SegmentId(pub Offset);
 
 impl SegmentId {

@@ -1,6 +1,6 @@
 //! One segment of a partition: its size, its indexes, when it is full.
 
-use crate::log::core_places::SegmentShape;
+use crate::log::core_places::{SegmentPlaces, SegmentShape};
 use crate::log::offset_index::{INDEX_ENTRY_BYTES, OffsetIndex, TailEntry};
 use crate::log::plan::SegmentId;
 use crate::log::time_index::{TIME_INDEX_ENTRY_BYTES, TimeIndex, TimeIndexEntry};
@@ -18,6 +18,10 @@ pub struct Segment {
     transaction_index: TransactionIndex,
     times: SegmentTimes,
     places: TimePlaces,
+    /// This run has seen the batches from here on, and has noted their places.
+    noted_from_bytes: u64,
+    /// A journal may have places of a segment of this name.
+    is_in_journal: bool,
     /// When this run first planned an append to it, for rolls by time where its first batch has no timestamp.
     used_since_ms: Option<i64>,
 }
@@ -62,7 +66,19 @@ impl Segment {
         let times = SegmentTimes { first: None, max };
         let transaction_index = TransactionIndex::default();
         let places = TimePlaces::default();
-        Self { id, size_bytes, index, time_index, transaction_index, times, places, used_since_ms: None }
+        let noted_from_bytes = size_bytes;
+        Self {
+            id,
+            size_bytes,
+            index,
+            time_index,
+            transaction_index,
+            times,
+            places,
+            noted_from_bytes,
+            is_in_journal: false,
+            used_since_ms: None,
+        }
     }
 
     /// Its name.
@@ -137,8 +153,32 @@ impl Segment {
         range
     }
 
-    pub(in crate::log) fn set_places(&mut self, places: TimePlaces) {
-        self.places = places;
+    /// Takes over what an earlier run has kept of its places: see
+    /// [`PartitionLog::restore_places`](super::partition_log::PartitionLog::restore_places).
+    pub(in crate::log) fn restore_places(&mut self, kept: SegmentPlaces, clean: bool) {
+        self.is_in_journal = true;
+        let is_unseen = self.noted_from_bytes == self.size_bytes;
+        match kept.shape {
+            Some(shape) if clean || is_unseen => {
+                if shape == self.shape() {
+                    self.places = kept.places;
+                }
+            }
+            None if clean => {}
+            // The first batch that this run has seen is where it had to begin: what lies before is as it was.
+            _ => self.places.put_before(&kept.places, self.noted_from_bytes.min(self.size_bytes.saturating_sub(1))),
+        }
+    }
+
+    /// Notes that a journal may have places of it, which are not known.
+    pub(in crate::log) fn note_in_journal(&mut self) {
+        self.is_in_journal = true;
+    }
+
+    /// Forgets them; true where a journal may have any.
+    pub(in crate::log) fn forget_places(&mut self) -> bool {
+        let had_any = !std::mem::take(&mut self.places).as_slice().is_empty();
+        std::mem::take(&mut self.is_in_journal) || had_any
     }
 
     /// What it is known again by.
@@ -206,8 +246,10 @@ impl Segment {
 
     /// Reserves the place of a batch at the end.
     pub(in crate::log) fn reserve(&mut self, batch: &Incoming, limits: &SegmentLimits) {
-        if let (Some(relative_offset), Ok(position_bytes)) =
-            (self.relative(batch.first_offset), u32::try_from(self.size_bytes))
+        // Where this run begins to look, an index has told the largest time, and that of the batch there may be in it.
+        if (self.size_bytes > self.noted_from_bytes || self.noted_from_bytes == 0)
+            && let (Some(relative_offset), Ok(position_bytes)) =
+                (self.relative(batch.first_offset), u32::try_from(self.size_bytes))
         {
             let before = self.times.max.map_or(TimestampMs::NONE, |(max, _)| max);
             self.places.note(TimePlace { before, relative_offset, position_bytes });

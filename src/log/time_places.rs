@@ -40,7 +40,7 @@ pub(in crate::log) struct PlacedRange {
 }
 
 impl TimePlaces {
-    /// Those that a file has; `None` where they do not rise or lie beyond `size_bytes`.
+    /// Those that a file has; `None` where they do not rise or do not lie below `size_bytes`.
     pub(in crate::log) fn checked(places: Vec<TimePlace>, size_bytes: u64) -> Option<Self> {
         let rises = |pair: &[TimePlace]| {
             pair[0].before <= pair[1].before
@@ -72,6 +72,27 @@ impl TimePlaces {
         }
     }
 
+    /// Those of batches that begin at this relative offset at most; all where it is beyond the segment.
+    pub(in crate::log) fn up_to_offset(&self, relative_offset: Option<u32>) -> Self {
+        let lies_below = |place: &TimePlace| relative_offset.is_none_or(|relative| place.relative_offset <= relative);
+        Self { places: self.places[..self.places.partition_point(lies_below)].to_vec() }
+    }
+
+    /// Puts those of `earlier` up to `end_bytes` before its own, where they go before them.
+    pub(in crate::log) fn put_before(&mut self, earlier: &Self, end_bytes: u64) {
+        let first = self.places.first().copied();
+        let goes_before = |place: &&TimePlace| {
+            let rises = |first: TimePlace| {
+                place.position_bytes < first.position_bytes
+                    && place.relative_offset < first.relative_offset
+                    && place.before <= first.before
+            };
+            u64::from(place.position_bytes) <= end_bytes && first.is_none_or(rises)
+        };
+        let before: Vec<TimePlace> = earlier.places.iter().take_while(goes_before).copied().collect();
+        self.places.splice(..0, before);
+    }
+
     /// Gives back memory that is not needed.
     pub(in crate::log) fn seal(&mut self) {
         self.places.shrink_to_fit();
@@ -90,7 +111,7 @@ impl TimePlaces {
 }
 
 /// Read at once by a lookup, or a batch more: about as long as the two reads of indexes that it saves.
-const SPACING_BYTES: u32 = 512 * 1024;
+pub(in crate::log) const SPACING_BYTES: u32 = 512 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -117,8 +138,27 @@ mod tests {
             assert_eq!((range.position_bytes, range.end_bytes), (at(begins), ends.map(at)), "{target}");
             assert_eq!(range.relative_offset, (begins > 0).then_some(10 * begins), "{target}");
         }
+        assert_eq!(places.up_to_offset(Some(29)).as_slice(), [place(5, 1), place(5, 2)]);
+        assert_eq!(places.up_to_offset(None), places);
         places.take_back_from(u64::from(2 * SPACING_BYTES));
         assert_eq!(places.as_slice(), [place(5, 1)]);
+    }
+
+    #[test]
+    fn what_was_kept_goes_before_what_a_start_has_noted() {
+        let kept = TimePlaces { places: vec![place(5, 1), place(5, 2), place(9, 3)] };
+        let cases = [
+            // Noted by the start, up to where it had not looked, and what comes of it.
+            (vec![], 3, vec![place(5, 1), place(5, 2), place(9, 3)]),
+            (vec![], 2, vec![place(5, 1), place(5, 2)]),
+            (vec![place(9, 3), place(9, 4)], 3, vec![place(5, 1), place(5, 2), place(9, 3), place(9, 4)]),
+            (vec![place(4, 3)], 3, vec![place(4, 3)]),
+        ];
+        for (noted, end, expected) in cases {
+            let mut places = TimePlaces { places: noted.clone() };
+            places.put_before(&kept, u64::from(end * SPACING_BYTES));
+            assert_eq!(places.as_slice(), expected, "{noted:?}, up to {end}");
+        }
     }
 
     #[test]

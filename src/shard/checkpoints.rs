@@ -84,6 +84,7 @@ pub async fn keep(shard: Rc<Shard>) {
         producer_snapshots::keep(&shard).await;
         shard.write_failed_indexes().await;
         write_recovery_points(&shard).await;
+        kept_places::keep(&shard).await;
     }
 }
 
@@ -200,7 +201,10 @@ async fn write_recovery_points(shard: &Rc<Shard>) {
     let _turn = shard.checkpoints_turn().turn(shard.io()).await;
     for dir in shard.options().data_dirs.iter().filter(|dir| !shard.directory_has_failed(&dir.path)) {
         let mut points = CorePoints::new();
-        for partition in shard.partitions().iter().filter(|partition| partition.folder().parent() == Some(&dir.path)) {
+        let partitions = shard.partitions().into_iter();
+        let partitions: Vec<Rc<Partition>> =
+            partitions.filter(|partition| partition.folder().parent() == Some(&dir.path)).collect();
+        for partition in &partitions {
             points.insert(partition.id(), (partition.topic().to_owned(), partition.checkpointed_recovery_point()));
         }
         let path = dir.path.join(format!("{CORE_RECOVERY_POINTS}{}", shard.core_index()));
@@ -208,6 +212,10 @@ async fn write_recovery_points(shard: &Rc<Shard>) {
             warn!(path = %path.display(), %error, "the recovery points could not be written; a start after a crash will scan more");
             if blames_directory(&error) {
                 shard.fail_directory(&dir.path, "the recovery points could not be written", &error);
+            }
+        } else {
+            for partition in partitions {
+                points.get(&partition.id()).into_iter().for_each(|(_, offset)| partition.set_recorded_point(*offset));
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Each step is durable before the next begins, so that a start after a crash at any point finds either the old segments
 //! or the new ones, and never both (`log/swap_recovery.rs` ends what was begun):
 //!
+//! 0. The journal of places for lookups by time says that those of the old segments count no more.
 //! 1. `.cleaned` becomes `.swap`, the lowest log last. From here on the new segments count.
 //! 2. In memory they take the place of the old ones; who looks for their files gets these handles, whatever the names are.
 //! 3. The old ones become `.deleted`. Readers that hold a handle go on reading.
@@ -12,6 +13,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use tracing::warn;
+
 use crate::log::clean_plan::CleaningGroup;
 use crate::log::layout::{DELETED_SUFFIX, PartitionFile, segment_file_names};
 use crate::log::plan::SegmentId;
@@ -19,6 +22,7 @@ use crate::shard::clean_sink::WrittenSegment;
 use crate::shard::clean_turns::CleaningTurns;
 use crate::shard::core::Shard;
 use crate::shard::error::CleanFailure;
+use crate::shard::kept_places;
 use crate::shard::partition::Partition;
 use crate::shard::producer_snapshots;
 
@@ -37,6 +41,14 @@ pub(in crate::shard) async fn swap(
     if turns.check().is_err() || !partition.log().borrow().has_group(group) {
         return Ok(false);
     }
+    if let Err(error) = kept_places::void(shard, partition, &group.segments).await {
+        warn!(topic = partition.topic(), partition = partition.id().partition, %error, "compacted segments are not swapped in: the kept places of those before them would count for them");
+        return Ok(false);
+    }
+    // Retention waits for its turn; but the partition may have gone meanwhile.
+    if turns.check().is_err() {
+        return Ok(false);
+    }
     // Counts as a write: whoever closes or renames the folder waits for it.
     partition.begin_write();
     let swapped = swap_in_turn(shard, partition, group, written).await;
@@ -45,6 +57,7 @@ pub(in crate::shard) async fn swap(
         shard.fail_partition(partition, "compacted segments could not be swapped in", error);
         return Err(CleanFailure::Stopped);
     }
+    kept_places::keep_of(shard, partition).await;
     Ok(true)
 }
 

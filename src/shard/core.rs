@@ -29,6 +29,7 @@ use crate::shard::durability::DurabilityStage;
 use crate::shard::exclusive::Exclusive;
 use crate::shard::files::FileCache;
 use crate::shard::forward::{Done, JOBS_MAX, Job};
+use crate::shard::kept_places::PlacesJournals;
 use crate::shard::memory::MemoryBudget;
 use crate::shard::message::{Answer, Question};
 use crate::shard::options::{DataDir, ShardOptions};
@@ -53,6 +54,7 @@ pub struct Shard {
     deletions: Deletions,
     hosting_turn: Exclusive,
     checkpoints_turn: Exclusive,
+    places: PlacesJournals,
     directories: Directories,
     tier: SharedTier,
     mailbox: Mailbox<Question, Answer>,
@@ -123,7 +125,7 @@ pub struct RecoveryPoints {
     pub cleaned_by_id: CorePoints,
     /// Those of Kafka's.
     pub cleaned_by_name: PartitionOffsets,
-    /// Where lookups by time begin, as a clean stop has left it; taken as partitions are opened.
+    /// Where lookups by time begin, as the last run has left it; taken as partitions are opened.
     pub places: CorePlaces,
 }
 
@@ -142,6 +144,7 @@ impl Shard {
             deletions: Deletions::default(),
             hosting_turn: Exclusive::default(),
             checkpoints_turn: Exclusive::default(),
+            places: PlacesJournals::default(),
             mailbox: mail.questions.bind(&io),
             jobs: mail.jobs.bind(&io),
             watches: Watches::new(&io),
@@ -257,16 +260,17 @@ impl Shard {
         points.cleaned_by_name.get(&(topic.to_owned(), id.partition)).copied().filter(|_| !self.has_catalog())
     }
 
-    pub(in crate::shard) fn take_places_of(&self, dir: &DataDir, id: PartitionId) -> Vec<SegmentPlaces> {
+    /// What the last run has kept of a partition's places; `None` where there may be something that is not known.
+    pub(in crate::shard) fn take_places_of(&self, dir: &DataDir, id: PartitionId) -> Option<Vec<SegmentPlaces>> {
         let mut start = self.start.borrow_mut();
-        let points = start.recovery_points.get_mut(&dir.path);
-        points.and_then(|points| points.places.remove(&id)).unwrap_or_default()
+        let points = start.recovery_points.get_mut(&dir.path)?;
+        (!self.has_catalog() && !points.places.lacks_any()).then(|| points.places.take(id))
     }
 
     /// Those of other cores' partitions, when this core's are open.
     pub(in crate::shard) fn forget_places(&self) {
         for points in self.start.borrow_mut().recovery_points.values_mut() {
-            points.places = CorePlaces::new();
+            points.places = CorePlaces::default();
         }
     }
 
@@ -352,6 +356,11 @@ impl Shard {
     /// Who writes this core's checkpoints.
     pub(in crate::shard) fn checkpoints_turn(&self) -> &Exclusive {
         &self.checkpoints_turn
+    }
+
+    /// What is kept of where lookups by time begin.
+    pub(in crate::shard) fn places(&self) -> &PlacesJournals {
+        &self.places
     }
 
     pub(in crate::shard) fn recompressions(&self) -> &Rc<RecompressionSlots> {

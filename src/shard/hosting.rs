@@ -245,9 +245,13 @@ async fn open(shard: Rc<Shard>, topic: Arc<Topic>, index: i32) -> Option<Recover
             let kept_base = recovered.segments.first().map_or(recovered.log_end, Segment::base_offset);
             let mut log = PartitionLog::new(recovered, limits.log, LeaderEpoch(placed.leader_epoch))
                 .with_roll_seed(shard.io().random_u64());
-            log.restore_places(shard.take_places_of(&dir, id));
+            match shard.take_places_of(&dir, id) {
+                Some(kept) => log.restore_places(kept, options.clean),
+                None => log.note_in_journal(),
+            }
             let partition = Partition::new(id, Rc::from(&*topic.name), folder, log, limits);
             partition.set_recovery_point(recovery_point);
+            partition.set_recorded_point(options.recovery_point);
             partition.set_cleaned_to(shard.cleaned_to_of(&dir, &topic.name, id));
             if let Some(remote) = remote {
                 partition.set_remote(remote);

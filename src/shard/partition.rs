@@ -31,6 +31,8 @@ pub struct Partition {
     limits: Cell<TopicLimits>,
     /// All below is on stable storage, whatever the durability in force.
     recovery_point: Cell<Offset>,
+    /// That of the checkpoint on stable storage.
+    recorded_point: Cell<Offset>,
     offline: RefCell<Option<Rc<str>>>,
     /// Polled when the high watermark moved, or the partition went offline.
     progress: WaitList,
@@ -85,6 +87,7 @@ impl Partition {
             log: RefCell::new(log),
             limits: Cell::new(limits),
             recovery_point: Cell::new(Offset(0)),
+            recorded_point: Cell::new(Offset(0)),
             offline: RefCell::new(None),
             progress: WaitList::default(),
             admission: WaitList::default(),
@@ -150,6 +153,15 @@ impl Partition {
     /// All below is on stable storage.
     pub fn recovery_point(&self) -> Offset {
         self.recovery_point.get()
+    }
+
+    /// The recovery point of the checkpoint that a start after a crash would find.
+    pub(in crate::shard) fn recorded_point(&self) -> Offset {
+        self.recorded_point.get()
+    }
+
+    pub(in crate::shard) fn set_recorded_point(&self, offset: Offset) {
+        self.recorded_point.set(offset);
     }
 
     /// The recovery point that a checkpoint may say: below it the indexes of sealed segments are durable as well.

@@ -7,7 +7,6 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use alluvium::log::core_places;
 use alluvium::log::layout::{offset_index_path, segment_path, time_index_path};
 use alluvium::log::lookup::LookupStep;
 use alluvium::log::partition_log::{LogConfig, PartitionLog};
@@ -18,7 +17,7 @@ use alluvium::log::time_lookup::TimeStep;
 use alluvium::record::batch::{HEADER_BYTES, parse_header, stamp};
 use alluvium::record::builder::BatchBuilder;
 use alluvium::record::check::CheckedBatch;
-use alluvium::record::offset::{LeaderEpoch, Offset, PartitionId, TimestampMs, TopicId};
+use alluvium::record::offset::{LeaderEpoch, Offset, TimestampMs, TopicId};
 use alluvium::record::record_walk::RecordWalk;
 use alluvium::ring::buffer::Buffer;
 use alluvium::ring::io::{Io, OpenHow};
@@ -27,17 +26,19 @@ use alluvium::ring::sim::options::SimOptions;
 use alluvium::ring::sim::world::Sim;
 use proptest::prelude::*;
 
-const TOPIC: TopicId = TopicId(*b"the id of topic ");
+use crate::kept_places::opened_with_places;
 
-struct Disk {
+pub(crate) const TOPIC: TopicId = TopicId(*b"the id of topic ");
+
+pub(crate) struct Disk {
     sim: Sim,
-    machine: Machine,
+    pub(crate) machine: Machine,
     io: Io,
     files: RefCell<BTreeMap<PathBuf, Vec<u8>>>,
 }
 
 impl Disk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let sim = Sim::new(SimOptions::calm(1));
         let machine = sim.machine();
         let io = machine.core(0);
@@ -56,6 +57,22 @@ impl Disk {
         value.expect("it ended")
     }
 
+    /// Another disk with the same folder.
+    pub(crate) fn copy(&self) -> Self {
+        let copy = Self::new();
+        let entries = self.run(|io| async move { io.read_dir(&folder()).await.expect("there") });
+        copy.run(|io| async move { io.create_dir(&folder()).await.expect("a new disk") });
+        for entry in entries {
+            let path = folder().join(&entry.name);
+            let bytes = self.machine.peek(&path).expect("listed");
+            copy.run(move |io| async move {
+                let file = io.open(&path, OpenHow::CreateNew).await.expect("room");
+                file.write_at(Buffer::from_vec(bytes), 0).await.0.expect("room");
+            });
+        }
+        copy
+    }
+
     /// The file's bytes; kept, since a lookup changes none.
     fn read(&self, path: &Path, position: usize, len: usize) -> Vec<u8> {
         let mut files = self.files.borrow_mut();
@@ -65,7 +82,7 @@ impl Disk {
         bytes[position..bytes.len().min(position + len)].to_vec()
     }
 
-    fn open(&self, clean: bool, recovery_point: i64, config: LogConfig) -> PartitionLog {
+    pub(crate) fn open(&self, clean: bool, recovery_point: i64, config: LogConfig) -> PartitionLog {
         self.files.borrow_mut().clear();
         let options = RecoveryOptions {
             recovery_point: Offset(recovery_point),
@@ -81,11 +98,11 @@ impl Disk {
     }
 }
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     PathBuf::from("/data/a-topic-0")
 }
 
-async fn write_indexes(io: &Io, writes: Vec<IndexWrite>) {
+async fn write_indexes(io: &Io, log: &mut PartitionLog, writes: Vec<IndexWrite>) {
     for write in writes {
         let path = match write.kind {
             IndexKind::Offset => offset_index_path(&folder(), write.segment),
@@ -93,23 +110,48 @@ async fn write_indexes(io: &Io, writes: Vec<IndexWrite>) {
             IndexKind::Transaction => continue,
         };
         let index = io.open(&path, OpenHow::ReadWriteOrCreate).await.expect("room");
-        index.write_at(Buffer::from_vec(write.bytes), write.position_bytes).await.0.expect("room");
+        index.write_at(Buffer::from_vec(write.bytes.clone()), write.position_bytes).await.0.expect("room");
+        log.index_written(&write);
     }
 }
 
 /// Writes one batch for each list of timestamps; `padding` is the length of each value. A clean stop writes all of the
 /// indexes; a crash leaves what was due.
-fn write(disk: &Disk, config: LogConfig, batches: Vec<Vec<i64>>, padding: usize, clean: bool) -> PartitionLog {
+pub(crate) fn write(
+    disk: &Disk,
+    config: LogConfig,
+    batches: Vec<Vec<i64>>,
+    padding: usize,
+    clean: bool,
+) -> PartitionLog {
     let value = vec![7; padding];
     write_values(disk, config, batches.into_iter().map(|timestamps| (timestamps, value.clone())).collect(), clean)
 }
 
 /// The same, each batch with its own value.
-fn write_values(disk: &Disk, config: LogConfig, batches: Vec<(Vec<i64>, Vec<u8>)>, clean: bool) -> PartitionLog {
-    disk.run(move |io| async move {
+pub(crate) fn write_values(
+    disk: &Disk,
+    config: LogConfig,
+    batches: Vec<(Vec<i64>, Vec<u8>)>,
+    clean: bool,
+) -> PartitionLog {
+    let log = disk.run(move |io| async move {
         let interval = config.index_interval_bytes;
         let recovered = create_partition(&io, &folder(), TOPIC, interval, 86_400_000).await.expect("a new folder");
-        let mut log = PartitionLog::new(recovered, config, LeaderEpoch(2));
+        PartitionLog::new(recovered, config, LeaderEpoch(2))
+    });
+    append_values(disk, log, batches, clean)
+}
+
+/// The same, to a log that is there.
+pub(crate) fn append_values(
+    disk: &Disk,
+    mut log: PartitionLog,
+    batches: Vec<(Vec<i64>, Vec<u8>)>,
+    clean: bool,
+) -> PartitionLog {
+    disk.files.borrow_mut().clear();
+    disk.run(move |io| async move {
         for (timestamps, value) in batches {
             let mut builder = BatchBuilder::new();
             for timestamp in timestamps {
@@ -131,13 +173,15 @@ fn write_values(disk: &Disk, config: LogConfig, batches: Vec<(Vec<i64>, Vec<u8>)
             let file = io.open(&segment_path(&folder(), plan.segment), OpenHow::ReadWrite).await.expect("there");
             file.write_at(Buffer::from_vec(bytes), plan.position_bytes).await.0.expect("room");
             log.commit_append(&plan);
-            write_indexes(&io, log.take_index_writes()).await;
+            let writes = log.take_index_writes();
+            write_indexes(&io, &mut log, writes).await;
         }
         let end = log.offsets().written;
-        assert!(log.durable(end) || end == Offset::ZERO);
+        let _ = log.durable(end);
+        assert_eq!(log.offsets().high_watermark, end);
         if clean {
             let writes = log.take_all_index_writes();
-            write_indexes(&io, writes).await;
+            write_indexes(&io, &mut log, writes).await;
         }
         log
     })
@@ -180,14 +224,14 @@ impl Reads {
 
 /// What a lookup begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+pub(crate) enum By {
     /// Places in memory, where there are any.
     Places,
     Indexes,
 }
 
 /// The first record with a time at or above `target`, and how many cold reads that took.
-fn look(disk: &Disk, log: &PartitionLog, target: i64, by: By) -> (Option<(i64, i64)>, usize) {
+pub(crate) fn look(disk: &Disk, log: &PartitionLog, target: i64, by: By) -> (Option<(i64, i64)>, usize) {
     let lookup = log.plan_time_lookup(TimestampMs(target), ReadBound::HighWatermark);
     let mut lookup = if by == By::Indexes { lookup.by_indexes() } else { lookup };
     let mut reads = Reads::default();
@@ -228,7 +272,7 @@ fn look(disk: &Disk, log: &PartitionLog, target: i64, by: By) -> (Option<(i64, i
 }
 
 /// The same from a plain list.
-fn plain(batches: &[Vec<i64>], target: i64) -> Option<(i64, i64)> {
+pub(crate) fn plain(batches: &[Vec<i64>], target: i64) -> Option<(i64, i64)> {
     (0..).zip(batches.iter().flatten().copied()).find(|(_, timestamp)| *timestamp >= target)
 }
 
@@ -236,7 +280,7 @@ fn small() -> LogConfig {
     LogConfig { segment_bytes: 1500, index_interval_bytes: 100, ..LogConfig::default() }
 }
 
-fn check(disk: &Disk, log: &PartitionLog, batches: &[Vec<i64>], what: &str) {
+pub(crate) fn check(disk: &Disk, log: &PartitionLog, batches: &[Vec<i64>], what: &str) {
     let mut targets: BTreeSet<i64> = batches.iter().flatten().flat_map(|at| [at - 1, *at, at + 1]).collect();
     targets.extend([0, i64::MAX]);
     for target in targets.into_iter().filter(|target| *target >= 0) {
@@ -445,22 +489,9 @@ fn a_cold_lookup_in_a_thousand_segments_takes_few_reads() {
 }
 
 /// A number that looks like any.
-fn mixed(seed: u64, number: i64) -> i64 {
+pub(crate) fn mixed(seed: u64, number: i64) -> i64 {
     let bits = (seed ^ number.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     (bits ^ (bits >> 32)).cast_signed() & 0xffff
-}
-
-/// The log, opened again after a clean stop with the places that this one has, through the bytes of their file.
-fn opened_with_places(disk: &Disk, log: PartitionLog, config: LogConfig) -> PartitionLog {
-    let id = PartitionId { topic_id: TOPIC, partition: 0 };
-    let kept = log.segment_places();
-    let bytes = core_places::to_bytes(&[(id, kept.clone())].into());
-    let end = log.offsets().log_end.0;
-    drop(log);
-    let mut log = disk.open(true, end, config);
-    log.restore_places(core_places::parse(&bytes).expect("right").remove(&id).unwrap_or_default());
-    assert_eq!(log.segment_places(), kept, "all are taken over");
-    log
 }
 
 /// Segments with some places each: times that rise, stay, fall, and are missing now and then; as written, opened with what
@@ -506,49 +537,6 @@ fn a_lookup_by_places_reads_once_and_is_that_of_a_plain_list() {
                 sound(&disk, &log, "after a crash");
             }
         }
-    }
-}
-
-/// What was kept of a segment that has changed since is not taken over; and a place where no such batch begins, should one
-/// be taken all the same, leads to the indexes.
-#[test]
-fn places_of_another_segment_are_not_believed() {
-    let config = LogConfig { segment_bytes: 3 << 20, ..LogConfig::default() };
-    let batches: Vec<Vec<i64>> = (0..120).map(|number| vec![10_000 + 10 * number]).collect();
-    let disk = Disk::new();
-    let log = write(&disk, config, batches.clone(), 30_000, true);
-    let kept = log.segment_places();
-    let end = log.offsets().log_end.0;
-    drop(log);
-    let mut log = disk.open(true, end, config);
-    for change in 0..4 {
-        let mut wrong = kept.clone();
-        for segment in &mut wrong {
-            match change {
-                0 => segment.shape.size_bytes += 1,
-                1 => segment.shape.max_timestamp.0 += 1,
-                2 => segment.shape.index_entries += 1,
-                _ => segment.shape.time_index_entries += 1,
-            }
-        }
-        log.restore_places(wrong);
-        assert!(log.segment_places().is_empty(), "change {change}");
-    }
-    // The bytes of the file: before, relative offset, position of each place are its last; all is moved by one.
-    for at in [4, 8] {
-        let id = PartitionId { topic_id: TOPIC, partition: 0 };
-        let bytes = core_places::to_bytes(&[(id, kept[..1].to_vec())].into());
-        let (_, right) = bytes.split_at(12);
-        let mut wrong = right.to_vec();
-        for place in 1..=kept[0].places.as_slice().len() {
-            let field = wrong.len() - 16 * place + 8 + (at - 4);
-            wrong[field + 3] ^= 1;
-        }
-        let crc = alluvium::record::batch::crc32c(&wrong).to_be_bytes();
-        let file = [&bytes[..8], &crc[..], &wrong].concat();
-        log.restore_places(core_places::parse(&file).expect("they rise").remove(&id).expect("there"));
-        assert_eq!(log.segment_places().len(), 1);
-        check(&disk, &log, &batches, &format!("wrong at {at}"));
     }
 }
 

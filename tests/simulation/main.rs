@@ -23,7 +23,7 @@
 //! directories.rs several data directories, of which one fails
 //! remote_reads.rs a tier that is elsewhere, slow or failing: what waits for it, and what does not
 //! restored.rs a server whose disk is lost comes back from a tier that fails meanwhile
-//! time_lookups.rs how often a cold lookup by time reads
+//! time_lookups.rs how often a cold lookup by time reads, and that it is right, after stops and crashes
 //! full_indexes.rs a disk that has no room for indexes for a while
 //! deletion.rs what deleted segments leave behind
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
