@@ -3,7 +3,7 @@
 //! A snapshot at an offset says what the batches below it say, so any that passes its checksum and does not lie beyond the
 //! log's end is as good as the log. One is synced before segments or earlier ones go that say the same; else, where a crash
 //! took or tore one, an older one or the log itself does. Without any, the whole log is replayed: its headers only, from
-//! batch to batch.
+//! batch to batch. The snapshots of segments that are missing are written again on the way.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use crate::log::offset_index::{INDEX_ENTRY_BYTES, IndexEntry};
 use crate::log::partition_log::Place;
 use crate::log::plan::SegmentId;
 use crate::log::producer_snapshot::{EMPTY_BYTES, SNAPSHOT_BYTES_MAX, parse};
-use crate::log::producer_snapshots::stale;
+use crate::log::producer_snapshots::{SnapshotWrite, stale};
 use crate::log::producer_state::{ProducerState, ProducerStates};
 use crate::log::recovery::RecoveryOptions;
 use crate::log::segment::Segment;
-use crate::log::segment_files::{at_path, remove_producer_snapshot, sync_producer_snapshot};
+use crate::log::segment_files::{at_path, remove_producer_snapshot, sync_producer_snapshot, write_producer_snapshot};
 use crate::log::transaction_index::AbortedTransaction;
 use crate::log::transactions::Transactions;
 use crate::record::batch::{BatchHeader, HEADER_BYTES, parse_header};
@@ -71,12 +71,14 @@ impl ProducerRecovery<'_> {
         }
         let mut producers = RecoveredProducers::default();
         let mut from = first;
+        let mut knows_all = first == Offset::ZERO;
         let mut usable =
             found.partition_point(|(offset, _)| self.markers_from.is_none_or(|markers| *offset <= markers));
         while let Some((offset, len_bytes)) = usable.checked_sub(1).and_then(|at| found.get(at)).copied() {
             if let Some(states) = self.load(offset, len_bytes).await? {
                 producers.states = states;
                 from = offset;
+                knows_all = true;
                 break;
             }
             remove_producer_snapshot(self.io, self.folder, offset).await?;
@@ -95,8 +97,12 @@ impl ProducerRecovery<'_> {
             remove_producer_snapshot(self.io, self.folder, offset).await?;
             producers.snapshots.retain(|kept| *kept != offset);
         }
+        let has_removed = producers.snapshots.len() < found_count;
         let mut transactions = Transactions::opened(self.open_in(&producers.states).await?);
         for (at, segment) in self.segments.iter().enumerate() {
+            if knows_all && segment.base_offset() > from {
+                self.write_lost(segment.base_offset(), &mut producers).await?;
+            }
             let end = self.segments.get(at + 1).map_or(self.log_end, Segment::base_offset);
             if end > from && segment.size_bytes() > 0 {
                 producers.replayed_bytes += self.replay(segment, from, &mut producers, &mut transactions).await?;
@@ -109,8 +115,23 @@ impl ProducerRecovery<'_> {
             // Those that wrote to deleted segments alone: no batch here tells of them.
             producers.states.add_unknown(later);
         }
-        let has_removed = producers.snapshots.len() < found_count;
         Ok((producers, has_removed))
+    }
+
+    /// Writes the snapshot of a segment that a crash has taken: that segment may become the first one here, and then nothing
+    /// else tells which transactions were open where it begins. Durable before that.
+    async fn write_lost(&self, offset: Offset, producers: &mut RecoveredProducers) -> Result<(), RecoveryError> {
+        let Err(at) = producers.snapshots.binary_search(&offset) else { return Ok(()) };
+        let write = SnapshotWrite { offset, bytes: producers.states.to_snapshot() };
+        match write_producer_snapshot(self.io, self.folder, write).await {
+            // A full disk can be read.
+            Err(error) if error.is_no_space() => {}
+            written => {
+                written?;
+                producers.snapshots.insert(at, offset);
+            }
+        }
+        Ok(())
     }
 
     /// `None` where the snapshot is torn or damaged.

@@ -2,7 +2,7 @@
 //!
 //! They are derived: where one cannot be written or removed, the next start replays more of the log. But what deleted
 //! segments alone said of producers is said by a snapshot alone: one is durable before they go (`make_durable`), and it
-//! stays until a later one is durable too.
+//! stays until a later one is durable too. Where the tier has those segments, it is the very one of the first local one.
 
 use std::future::poll_fn;
 use std::io;
@@ -27,6 +27,25 @@ pub(in crate::shard) async fn write_ready(shard: Rc<Shard>, partition: Rc<Partit
             shard.note_unwritten(&partition, "a snapshot of the producers could not be written", &error.into_io());
         }
     }
+}
+
+/// Returns when a crash would leave a snapshot for the segments that the tier alone has from now on, whose records are still
+/// read: the one of the first local segment. A start makes the transaction index anew from there, and a later one does not
+/// tell which transactions had begun in the tier.
+///
+/// # Errors
+/// There is none, or it could not be synced. A start after a crash writes those anew that were lost.
+pub(in crate::shard) async fn make_local_start_durable(shard: &Rc<Shard>, partition: &Rc<Partition>) -> io::Result<()> {
+    make_durable(shard, partition).await?;
+    if !partition.log().borrow().has_producers() {
+        return Ok(());
+    }
+    let _turn = partition.snapshots_turn().turn(shard.io()).await;
+    let base = partition.log().borrow().first_kept_base();
+    if partition.log().borrow().durable_producer_snapshot(base) != Some(base) {
+        return Err(io::Error::other("the snapshot of the producers where the local log begins is missing"));
+    }
+    segment_files::sync_producer_snapshot(shard.io(), partition.folder(), base).await.map_err(RecoveryError::into_io)
 }
 
 /// Returns when a crash would leave a snapshot for the segments that begin and end below the log start: those may go then.

@@ -159,7 +159,7 @@ async fn carry_out(shard: &Rc<Shard>, partition: &Rc<Partition>, removal: &Remov
 /// leave a hole. What they alone say of producers becomes durable too.
 async fn note_local_start(shard: &Rc<Shard>, partition: &Rc<Partition>, offset: Offset) -> Result<(), RecordError> {
     let at_folder = |source| MetadataError::Io { path: partition.folder().display().to_string(), source };
-    producer_snapshots::make_durable(shard, partition).await.map_err(at_folder)?;
+    producer_snapshots::make_local_start_durable(shard, partition).await.map_err(at_folder)?;
     let Some(remote) = partition.remote() else { return Ok(()) };
     remote.record(shard.io(), SegmentEvent::LocalStart(offset)).await
 }

@@ -269,7 +269,9 @@ fn a_log_whose_records_are_all_deleted_has_a_snapshot_of_its_producers() {
             disk.machine.damage(producer_snapshot_path(&folder(), Offset(offset)), |bytes| bytes.clear());
         }
         let mut log = PartitionLog::new(disk.open(options(0, false)), config(), LeaderEpoch(4));
-        assert_eq!((known(log.producers()), log.newest_producer_snapshot()), (model(&batches), None), "seed {seed}");
+        // The start has written that of the last segment again.
+        let newest = log.segments().last().map(|segment| segment.id().0).filter(|base| *base > Offset(0));
+        assert_eq!((known(log.producers()), log.newest_producer_snapshot()), (model(&batches), newest), "seed {seed}");
         let end = log.offsets().log_end;
         assert_eq!(log.advance_log_start(end), Ok(end > Offset(0)), "seed {seed}");
         log.snapshot_producers();
@@ -326,6 +328,49 @@ fn snapshots_and_replay_say_what_memory_said() {
         }
     }
     assert!(with_snapshots > 100, "snapshots were found at {with_snapshots} starts only");
+}
+
+/// The snapshots of segments that a crash has taken, any of them, are there again after a start: each segment may come to be
+/// the first one of the local log. A log that is opened with one of them alone knows what it says.
+#[test]
+fn a_start_writes_the_lost_snapshots_of_segments_again() {
+    for seed in 0..40 {
+        let random = Random::new(seed);
+        let disk = Disk::new();
+        let random_of_job = Random::new(seed + 1_000);
+        let (bases, batches) = disk.run(|io| async move {
+            let mut batches = Vec::new();
+            let recovered = create_partition(&io, &folder(), TOPIC, 200, NEVER_MS).await.expect("a new folder");
+            let mut log = PartitionLog::new(recovered, config(), LeaderEpoch(3));
+            for _ in 0..4 {
+                append_some(&io, &mut log, &mut batches, &random_of_job).await;
+                write_snapshots(&io, &mut log).await;
+            }
+            let bases = log.segments().iter().skip(1).map(|segment| segment.id().0);
+            (bases.collect::<Vec<Offset>>(), batches)
+        });
+        // All from one on, and a torn one; none between segments is left to tell what they did.
+        let from = random.index(bases.len() + 1);
+        let torn = bases.get(from).copied();
+        for offset in disk.snapshots().into_iter().map(Offset) {
+            let path = producer_snapshot_path(&folder(), offset);
+            if Some(offset) == torn {
+                disk.machine.damage(&path, |bytes| bytes.truncate(9));
+            } else if !bases.contains(&offset) || torn.is_some_and(|torn| offset > torn) {
+                disk.run(move |io| async move { io.remove_file(&path).await.expect("there") });
+            }
+        }
+        let recovered = disk.open(options(0, false));
+        assert!(bases.iter().all(|base| recovered.producers.snapshots.contains(base)), "seed {seed}, from {from}");
+        assert_eq!(disk.snapshots().len(), bases.len(), "seed {seed}, from {from}");
+        let Some(one) = bases.get(random.index(bases.len().max(1))).copied() else { continue };
+        for other in bases.iter().copied().filter(|base| *base != one) {
+            let path = producer_snapshot_path(&folder(), other);
+            disk.run(move |io| async move { io.remove_file(&path).await.expect("there") });
+        }
+        let recovered = disk.open(options(0, false));
+        assert_eq!(known(&recovered.producers.states), model(&batches), "seed {seed}, from {from}: by that at {one}");
+    }
 }
 
 /// A folder of a real Kafka: its snapshot, and without it a replay of its log, say the same.
