@@ -15,19 +15,19 @@ use crate::seeds::seeds;
 use crate::server::{Server, core_of};
 use crate::transactor::{Producer, Story};
 
-const SECOND_NS: u64 = 1_000_000_000;
-const TOPIC: &str = "t";
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+pub(crate) const TOPIC: &str = "t";
 /// As many transactions before there is no room, then, and after.
 const EACH: usize = 6;
 
-fn boot(sim: &Sim, server: &mut Server, context: &str) {
+pub(crate) fn boot(sim: &Sim, server: &mut Server, context: &str) {
     server.boot();
     let ready = sim.run_until(|| server.is_ready() || server.failure().is_some(), 60 * SECOND_NS);
     assert!(ready.is_ok() && server.failure().is_none(), "{context}: no boot: {:?}", server.failure());
 }
 
 /// Runs a client on a machine of its own.
-fn run<T: 'static>(sim: &Sim, context: &str, job: impl AsyncFnOnce(Io) -> T + 'static) -> T {
+pub(crate) fn run<T: 'static>(sim: &Sim, context: &str, job: impl AsyncFnOnce(Io) -> T + 'static) -> T {
     let io = sim.machine().core(0);
     let task = io.clone();
     let ran = sim.run(&io, 600 * SECOND_NS, async move { job(task).await });
@@ -56,15 +56,11 @@ async fn coordinator(io: &Io) -> Connection {
     Connection::open(io, Server::address(core_of(node).expect("a core"))).await.expect("it listens")
 }
 
-async fn begin(io: Io, durability: &'static str) -> Producer {
+/// Makes the topic, and a producer.
+pub(crate) async fn begin(io: Io, configs: &[(&str, &str)]) -> Producer {
     let mut any = Connection::open(&io, Server::address(0)).await.expect("it listens");
-    let configs = [
-        ("alluvium.durability", durability),
-        ("segment.index.bytes", "48"),
-        ("index.interval.bytes", "200"),
-        ("retention.ms", "-1"),
-    ];
-    let configs: Vec<_> = configs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let configs = configs.iter().chain(&[("index.interval.bytes", "200"), ("retention.ms", "-1")]);
+    let configs: Vec<_> = configs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     any.create_topic(TOPIC, 1, &configs).await.expect("it is new");
     let mut coordinator = coordinator(&io).await;
     let (id, epoch) = again(&io, async || coordinator.init_transactions("id", 60_000).await).await;
@@ -72,7 +68,7 @@ async fn begin(io: Io, durability: &'static str) -> Producer {
 }
 
 /// One of two batches; every third is committed, the others aborted.
-async fn transact(io: &Io, producer: &mut Producer, number: usize) {
+pub(crate) async fn transact(io: &Io, producer: &mut Producer, number: usize) {
     let (topic, mut leader) = leader(io, TOPIC, 0).await;
     let mut coordinator = coordinator(io).await;
     again(io, async || coordinator.add_partition(&story(), producer, 0).await).await;
@@ -89,7 +85,7 @@ async fn transact(io: &Io, producer: &mut Producer, number: usize) {
 }
 
 /// The numbers of the committed transactions as a reader sees them, from each offset on.
-async fn committed(io: &Io) -> Vec<usize> {
+pub(crate) async fn committed(io: &Io) -> Vec<usize> {
     let (topic, mut leader) = leader(io, TOPIC, 0).await;
     let (mut next, mut seen) = (0, Vec::new());
     loop {
@@ -130,7 +126,9 @@ fn what_was_refused_of_indexes_is_written_before_what_follows() {
         config.set_pair("transaction.state.log.num.partitions=1").expect("a key of Kafka's");
         let mut server = Server::new(&sim, config, ListenMode::PerCore);
         boot(&sim, &mut server, &context);
-        let mut producer = run(&sim, &context, async move |io| begin(io, durability).await);
+        let mut producer = run(&sim, &context, async move |io| {
+            begin(io, &[("alluvium.durability", durability), ("segment.index.bytes", "48")]).await
+        });
         for third in 0..3 {
             server.machine().deny_space((third == 1).then_some(part));
             producer = run(&sim, &context, async move |io| {

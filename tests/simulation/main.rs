@@ -25,6 +25,7 @@
 //! restored.rs a server whose disk is lost comes back from a tier that fails meanwhile
 //! time_lookups.rs how often a cold lookup by time reads, and that it is right, after stops and crashes
 //! full_indexes.rs a disk that has no room for indexes for a while
+//! tiered_aborts.rs aborted transactions whose records the tier alone has
 //! deletion.rs what deleted segments leave behind
 //! canary.rs   a tiny store, right and wrong, to show that the oracle can fail
 //! ```
@@ -52,6 +53,7 @@ mod restored;
 mod scenario;
 mod seeds;
 mod server;
+mod tiered_aborts;
 mod time_lookups;
 mod transaction_model;
 mod transaction_offsets;
