@@ -4,6 +4,7 @@
 //! owns its buffer and hands it back with the completion. Splitting gives disjoint ranges of the same memory, which goes
 //! back to where it came from (the core's pool, or a receive buffer ring) when the last range is dropped.
 
+use std::any::Any;
 use std::cell::{RefCell, UnsafeCell};
 use std::ops::{Deref, DerefMut, Range};
 use std::rc::{Rc, Weak};
@@ -21,21 +22,33 @@ struct Memory {
     home: Option<Weak<dyn Home>>,
     /// Number within `home` (a receive ring's buffer id).
     number: u16,
+    /// Dropped with the bytes, wherever they are then.
+    held: Option<Rc<dyn Any>>,
 }
 
 /// All bytes of a buffer's memory, the range of the buffer in them, and where they belong.
 pub(in crate::ring) type TakenOut = (Box<[u8]>, Range<usize>, Absent);
 
 /// Memory without its bytes, which are elsewhere for a while: where they go when they are back.
+#[derive(Default)]
 pub(in crate::ring) struct Absent {
     home: Option<Weak<dyn Home>>,
     number: u16,
+    held: Option<Rc<dyn Any>>,
 }
 
 impl Absent {
+    /// Of a copy of a buffer: it has no home, and counts as the buffer does.
+    pub(in crate::ring) fn of_copy(buffer: &Buffer) -> Self {
+        Self { home: None, number: 0, held: buffer.held() }
+    }
+
     /// The bytes are back, and go on as a buffer of `range`.
     pub(in crate::ring) fn into_buffer(self, bytes: Box<[u8]>, range: Range<usize>) -> Buffer {
-        let mut buffer = Buffer::with_home(bytes, self.home, self.number);
+        let Self { home, number, held } = self;
+        let end = bytes.len();
+        let memory = Rc::new(Memory { bytes: UnsafeCell::new(bytes), home, number, held });
+        let mut buffer = Buffer { memory, start: 0, end };
         buffer.truncate(range.end);
         buffer.advance(range.start.min(buffer.len()));
         buffer
@@ -68,7 +81,23 @@ impl Buffer {
 
     pub(in crate::ring) fn with_home(bytes: Box<[u8]>, home: Option<Weak<dyn Home>>, number: u16) -> Self {
         let end = bytes.len();
-        Self { memory: Rc::new(Memory { bytes: UnsafeCell::new(bytes), home, number }), start: 0, end }
+        Self { memory: Rc::new(Memory { bytes: UnsafeCell::new(bytes), home, number, held: None }), start: 0, end }
+    }
+
+    /// Ties `held` to the memory: it is dropped when the memory goes home or is freed, and not before, though another thread
+    /// has the bytes by then. So what was reserved for a buffer is held for as long as there is the buffer.
+    ///
+    /// # Panics
+    /// Where others have ranges of the same memory.
+    #[must_use]
+    pub fn holding(mut self, held: Rc<dyn Any>) -> Self {
+        Rc::get_mut(&mut self.memory).expect("the only range of its memory").held = Some(held);
+        self
+    }
+
+    /// What is tied to the memory.
+    pub fn held(&self) -> Option<Rc<dyn Any>> {
+        self.memory.held.clone()
     }
 
     /// Cuts the first `at` bytes off into a buffer of their own; the rest stays in `self`. No copy.
@@ -104,7 +133,7 @@ impl Buffer {
         let Some(memory) = Rc::get_mut(&mut self.memory) else { return Err(self) };
         let bytes = std::mem::take(memory.bytes.get_mut());
         // Without its home, what is left of the memory goes nowhere when it is dropped.
-        let absent = Absent { home: memory.home.take(), number: memory.number };
+        let absent = Absent { home: memory.home.take(), number: memory.number, held: memory.held.take() };
         // No range of what is empty now.
         (self.start, self.end) = (0, 0);
         Ok((bytes, range, absent))

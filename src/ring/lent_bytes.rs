@@ -20,7 +20,7 @@ pub struct Lender {
 pub struct LentBytes {
     bytes: Box<[u8]>,
     range: Range<usize>,
-    /// Of whom, and by which number; none where it was copied.
+    /// Of whom, and by which number; none once it was handed back.
     back: Option<(mpsc::Sender<Returned>, usize)>,
 }
 
@@ -38,13 +38,11 @@ impl Lender {
     /// Lends a buffer; a copy of it where others have ranges of the same memory.
     pub fn lend(&self, buffer: Buffer) -> LentBytes {
         self.collect();
-        match buffer.into_memory() {
-            Ok((bytes, range, absent)) => {
-                let number = self.lent.borrow_mut().insert(absent);
-                LentBytes { bytes, range, back: Some((self.give_back.clone(), number)) }
-            }
-            Err(shared) => LentBytes { bytes: shared.to_vec().into_boxed_slice(), range: 0..shared.len(), back: None },
-        }
+        let (bytes, range, absent) = buffer
+            .into_memory()
+            .unwrap_or_else(|shared| (shared.to_vec().into_boxed_slice(), 0..shared.len(), Absent::of_copy(&shared)));
+        let number = self.lent.borrow_mut().insert(absent);
+        LentBytes { bytes, range, back: Some((self.give_back.clone(), number)) }
     }
 
     /// A buffer of what was lent, when it was handed back itself.
@@ -52,22 +50,14 @@ impl Lender {
         let bytes = std::mem::take(&mut lent.bytes);
         let range = lent.range.clone();
         let absent = lent.back.take().and_then(|(_, number)| self.lent.borrow_mut().try_remove(number));
-        match absent {
-            Some(absent) => absent.into_buffer(bytes, range),
-            None => {
-                let mut buffer = Buffer::from_vec(bytes.into_vec());
-                buffer.truncate(range.end);
-                buffer.advance(range.start.min(buffer.len()));
-                buffer
-            }
-        }
+        absent.unwrap_or_default().into_buffer(bytes, range)
     }
 
-    /// Puts what has come back where it belongs.
+    /// Puts what has come back where it belongs, and lets go of what is tied to it.
     pub fn collect(&self) {
-        let mut lent = self.lent.borrow_mut();
         for (number, bytes) in self.come_back.try_iter() {
-            if let Some(absent) = lent.try_remove(number) {
+            let absent = self.lent.borrow_mut().try_remove(number);
+            if let Some(absent) = absent {
                 absent.take_back(bytes);
             }
         }
@@ -117,6 +107,8 @@ impl Drop for LentBytes {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
     use crate::ring::buffer::BufferPool;
 
@@ -157,15 +149,40 @@ mod tests {
     }
 
     #[test]
+    fn what_was_reserved_for_a_buffer_is_held_until_its_bytes_are_back() {
+        let (pool, lender) = (BufferPool::new(1 << 20), Lender::default());
+        let reserved: Rc<()> = Rc::default();
+        for is_shared in [false, true] {
+            let mut buffer = pool.take(5000).holding(reserved.clone());
+            let other = is_shared.then(|| buffer.split_to(10));
+            let lent = lender.lend(buffer);
+            drop(other);
+            assert_eq!(Rc::strong_count(&reserved), 2, "whoever asked is gone, the bytes are not back");
+            drop(lent);
+            lender.collect();
+            assert_eq!(Rc::strong_count(&reserved), 1);
+        }
+        let restored = lender.restore(lender.lend(pool.take(5000).holding(reserved.clone())));
+        assert_eq!(Rc::strong_count(&reserved), 2);
+        drop(restored);
+        assert_eq!(Rc::strong_count(&reserved), 1);
+        let late = lender.lend(pool.take(5000).holding(reserved.clone()));
+        drop(lender);
+        assert_eq!(Rc::strong_count(&reserved), 1, "nobody is left to be told");
+        drop(late);
+    }
+
+    #[test]
     fn what_others_have_too_is_copied_and_nothing_is_lost_with_its_lender() {
         let (pool, lender) = (BufferPool::new(1 << 20), Lender::default());
         let mut rest = pool.take(100);
         rest.fill(7);
         let front = rest.split_to(40);
         let lent = lender.lend(front);
-        assert_eq!((lent.as_ref(), lender.count()), (&[7; 40][..], 0));
+        assert_eq!((lent.as_ref(), lender.count()), (&[7; 40][..], 1));
         drop((rest, lent));
-        assert_eq!(pool.kept_bytes(), 4096);
+        lender.collect();
+        assert_eq!((pool.kept_bytes(), lender.count()), (4096, 0));
         let late = lender.lend(Buffer::from_vec(vec![5; 10]));
         drop((lender, pool));
         assert_eq!(late.as_ref(), [5; 10]);

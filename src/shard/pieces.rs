@@ -11,7 +11,6 @@ use lru::LruCache;
 use crate::ring::buffer::Buffer;
 use crate::ring::io::Io;
 use crate::ring::task::WaitList;
-use crate::shard::tier_memory::TierReservation;
 use crate::tier::error::StoreError;
 use crate::tier::metadata::RemoteSegmentId;
 
@@ -39,11 +38,10 @@ pub(in crate::shard) struct Flight {
 pub(in crate::shard) type Landed = Result<Vec<Rc<Piece>>, Rc<StoreError>>;
 
 pub(in crate::shard) struct Piece {
+    /// All pieces of a read share their memory, and what was reserved for it.
     pub(in crate::shard) bytes: Buffer,
     /// Read ahead, and asked for by nobody yet.
     pub(in crate::shard) is_unread: Cell<bool>,
-    /// Of all pieces of its read: they share their memory.
-    pub(in crate::shard) _memory: Rc<TierReservation>,
 }
 
 pub(in crate::shard) enum Taken {

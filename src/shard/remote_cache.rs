@@ -276,7 +276,10 @@ impl RemoteCache {
             let len_bytes = source.run_bytes(first, count);
             let position_bytes = source.piece_begin(first);
             this.counters.loads.add(1);
-            let read = source.file.read(io_of_task.buffer(len_bytes), position_bytes).await;
+            // Held for as long as the buffer is anywhere: a store that hangs keeps it past the end of its read.
+            let reserved = Rc::new(reserved);
+            let buffer = io_of_task.buffer(len_bytes).holding(reserved.clone());
+            let read = source.file.read(buffer, position_bytes).await;
             let read = read.and_then(|bytes| match bytes.len() == len_bytes {
                 true => Ok(bytes),
                 false => Err(StoreError::of(
@@ -287,7 +290,7 @@ impl RemoteCache {
             // Nobody may be there any more who wants them.
             let _letting_go = LettingGo { memory: &this.memory, io: &io_of_task };
             let flight = flight;
-            this.land(&source, &flight, count, read, reserved, is_ahead);
+            this.land(&source, &flight, count, read, &reserved, is_ahead);
             io_of_task.wake_all(&flight.waiters);
         });
     }
@@ -298,7 +301,7 @@ impl RemoteCache {
         flight: &Rc<Flight>,
         count: usize,
         read: Result<Buffer, StoreError>,
-        reserved: TierReservation,
+        reserved: &TierReservation,
         is_ahead: bool,
     ) {
         let is_index = source.region == Region::Indexes;
@@ -319,12 +322,11 @@ impl RemoteCache {
             Ok(mut bytes) => {
                 self.counters.loaded_bytes.add(bytes.len() as u64);
                 reserved.shrink_to(held_bytes(bytes.len()));
-                let memory = Rc::new(reserved);
                 let mut landed = Vec::with_capacity(count);
                 for number in first..first + count as u64 {
                     let len = source.run_bytes(number, 1).min(bytes.len());
                     let bytes = bytes.split_to(len);
-                    let piece = Rc::new(Piece { bytes, is_unread: Cell::new(is_ahead), _memory: memory.clone() });
+                    let piece = Rc::new(Piece { bytes, is_unread: Cell::new(is_ahead) });
                     landed.push(piece.clone());
                     // A segment that was let go meanwhile is not kept.
                     if is_ours(pieces.of(is_index).peek(&(source.segment, number))) {
@@ -395,6 +397,7 @@ mod tests {
         cache: Rc<RemoteCache>,
         indexes: PieceSource,
         log: PieceSource,
+        store: SimStore,
     }
 
     /// A file in a store of `faults`, and a cache of `memory_bytes`.
@@ -408,10 +411,10 @@ mod tests {
             quiet.make_folder("").await.expect("new");
             quiet.put("x", "y", (0..FILE_BYTES).map(byte_at).collect()).await.expect("space");
             let file = quiet.open("x").await.expect("there");
-            let store = Store::Sim(SimStore::new(&run, base, faults));
-            let mut opened = store.open("x").await;
+            let store = SimStore::new(&run, base, faults);
+            let mut opened = Store::Sim(store.clone()).open("x").await;
             while opened.is_err() {
-                opened = store.open("x").await;
+                opened = Store::Sim(store.clone()).open("x").await;
             }
             let seeds = || RandomState::with_seeds(1, 2, 3, 4);
             let cache = RemoteCache::new(TierMemory::new(memory_bytes), 1 << 30, seeds);
@@ -423,7 +426,7 @@ mod tests {
                 region: Region::Log,
             };
             let indexes = PieceSource { begin_bytes: 0, region: Region::Indexes, ..log.clone() };
-            test(Bench { io: run, cache, indexes, log }).await;
+            test(Bench { io: run, cache, indexes, log, store }).await;
         })
         .expect("it ends");
     }
@@ -437,7 +440,7 @@ mod tests {
     fn readers_of_one_range_cost_one_read() {
         let slow = StoreFaults { delay_us_max: 5_000, ..StoreFaults::default() };
         with_a_file(1, slow, 16 << 20, async |bench: Bench| {
-            let Bench { io, cache, log, indexes } = bench;
+            let Bench { io, cache, log, indexes, .. } = bench;
             let done = Rc::new(Cell::new(0));
             for _ in 0..10 {
                 let (io_of_task, cache, log, done) = (io.clone(), cache.clone(), log.clone(), done.clone());
@@ -470,9 +473,11 @@ mod tests {
     fn the_memory_is_kept_whatever_readers_do() {
         for seed in 0..12 {
             let faults = StoreFaults { delay_us_max: 3_000, error_per_million: 50_000, ..StoreFaults::default() };
+            // It hangs as well, and has what it was to fill long after whoever asked was told so.
+            let faults = StoreFaults { late_per_million: 200_000, hang_us: 100_000, ..faults };
             let memory_bytes = [64 << 10, 600 << 10, 3 << 20][seed as usize % 3];
             with_a_file(seed, faults, memory_bytes, async move |bench: Bench| {
-                let Bench { io, cache, log, indexes } = bench;
+                let Bench { io, cache, log, indexes, store } = bench;
                 let random = Random::new(seed);
                 let done = Rc::new(Cell::new(0));
                 for _ in 0..20 {
@@ -506,6 +511,10 @@ mod tests {
                 }
                 let memory = cache.memory();
                 assert!(memory.held_bytes_max() <= memory_bytes, "seed {seed}: {}", memory.held_bytes_max());
+                let late_bytes = store.late_bytes_max();
+                // What is more than all there is is read alone.
+                let may_hold_bytes = memory_bytes.max(RUN_PIECES_MAX * LOG_PIECE_BYTES as usize);
+                assert!(0 < late_bytes && late_bytes <= may_hold_bytes, "seed {seed}: {late_bytes} of reads that hung");
                 // What nobody uses makes room for all.
                 let all = cache.reserve(&io, memory_bytes).await;
                 assert_eq!(all.len_bytes(), memory_bytes, "seed {seed}");

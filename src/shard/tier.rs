@@ -48,7 +48,9 @@ pub struct Tier {
     /// Files on their way: who comes later waits for the same opening.
     opening: RefCell<HashMap<RemoteSegmentId, Rc<Opening>, RandomState>>,
     cache: Rc<RemoteCache>,
-    /// What one copy holds of the memory.
+    /// What copies have of the memory at most.
+    copies: Rc<TierMemory>,
+    /// What one copy holds of it.
     copy_bytes: usize,
 }
 
@@ -101,6 +103,7 @@ impl Tier {
             files: RefCell::new(LruCache::with_hasher(open_files_max, seeds())),
             opening: RefCell::new(HashMap::with_hasher(seeds())),
             cache: RemoteCache::new(memory, index_bytes_max, seeds),
+            copies: TierMemory::new(copies_bytes),
             copy_bytes: MEMORY_A_COPY.min(copies_bytes),
         })
     }
@@ -166,9 +169,11 @@ impl Tier {
         &self.cache
     }
 
-    /// Memory for one copy, when its turn has come.
-    pub(in crate::shard) async fn reserve_copy(&self, io: &Io) -> TierReservation {
-        self.cache.reserve(io, self.copy_bytes).await
+    /// Memory for one copy, when its turn has come: of what copies may have, for one that has failed holds what the store has of
+    /// it yet, and of the whole.
+    pub(in crate::shard) async fn reserve_copy(&self, io: &Io) -> (TierReservation, TierReservation) {
+        let of_copies = self.copies.reserve(io, self.copy_bytes, |_| ()).await;
+        (of_copies, self.cache.reserve(io, self.copy_bytes).await)
     }
 
     /// The file of a segment, opened where it is not, and its header. `guess`, a range of its log, will probably be wanted: it
@@ -362,6 +367,7 @@ mod tests {
             files: RefCell::new(LruCache::with_hasher(OPEN_READERS_MAX, seeds())),
             opening: RefCell::new(HashMap::with_hasher(seeds())),
             cache: RemoteCache::new(TierMemory::new(16 << 20), 1 << 20, seeds),
+            copies: TierMemory::new(0),
             copy_bytes: 0,
         })
     }

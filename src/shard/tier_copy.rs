@@ -5,6 +5,7 @@
 //! 3. Its length, as the store says it; then its name, and the length under that name.
 //! 4. COPY_SEGMENT_FINISHED, durable here: it is read and counted from now on, and the local segment may go.
 
+use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,8 @@ async fn copy_with(
     let io = shard.io();
     let (topic, id) = (partition.topic(), partition.id());
     let began_at = io.now();
-    let _memory = tier.reserve_copy(io).await;
+    // With what is sent, for as long as the store has it.
+    let memory: Rc<dyn Any> = Rc::new(tier.reserve_copy(io).await);
     let epochs = epochs_within(partition.log().borrow().epochs(), candidate);
     let mut sections = Sections::open(shard, partition, candidate, &epochs, indexes).await?;
     let header = SegmentFileHeader::of(sections.len_bytes())?;
@@ -111,8 +113,15 @@ async fn copy_with(
     let path = segment_path(topic, id, segment_id);
     let copied = async {
         let upload = tier.store().create(&temporary, header.len_bytes()).await?;
-        let mut sending =
-            Sending { shard, partition, tier, writing: Writing::Idle(upload), crc: Crc32c::new(), sent_bytes: 0 };
+        let mut sending = Sending {
+            shard,
+            partition,
+            tier,
+            memory: memory.clone(),
+            writing: Writing::Idle(upload),
+            crc: Crc32c::new(),
+            sent_bytes: 0,
+        };
         sending.send(Buffer::from_vec(header.encode().to_vec())).await?;
         let max_timestamp = sections.send(&mut sending, candidate).await?;
         let (sent_bytes, file_crc) = (sending.sent_bytes, sending.crc.value());
@@ -271,6 +280,7 @@ struct Sending<'a> {
     shard: &'a Rc<Shard>,
     partition: &'a Rc<Partition>,
     tier: &'a Tier,
+    memory: Rc<dyn Any>,
     writing: Writing,
     crc: Crc32c,
     sent_bytes: u64,
@@ -304,6 +314,7 @@ impl Sending<'_> {
         io.sleep_until(at).await;
         self.crc.update(&piece);
         self.sent_bytes += len_bytes;
+        let piece = piece.holding(self.memory.clone());
         let mut upload = mem::replace(&mut self.writing, Writing::Over).idle().await?;
         let mut writing: Pin<Box<dyn Future<Output = Result<Upload, StoreError>>>> = Box::pin(async move {
             upload.append(piece).await?;

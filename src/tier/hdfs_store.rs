@@ -53,11 +53,12 @@ struct Inner {
     client: RefCell<Option<Client>>,
     /// A call took too long: a client that is made from now on asks the NameNodes of a nameservice in any order.
     any_order: Cell<bool>,
-    /// Pieces of copies that the client has not written yet.
+    /// What the client is to write or to fill, or has of a call that nobody waits for any more.
     lender: Lender,
     /// Files that were given up: they may be there, or come into being yet.
     doubtful: RefCell<Vec<String>>,
     is_sweeping: Cell<bool>,
+    is_collecting: Cell<bool>,
 }
 
 /// A file that is being written.
@@ -91,6 +92,7 @@ impl HdfsStore {
             lender: Lender::default(),
             doubtful: RefCell::new(Vec::new()),
             is_sweeping: Cell::new(false),
+            is_collecting: Cell::new(false),
         };
         Self { inner: Rc::new(inner) }
     }
@@ -178,6 +180,23 @@ impl HdfsStore {
         }
         if !self.inner.is_sweeping.replace(true) {
             self.inner.io.spawn(sweep(self.clone()));
+        }
+    }
+
+    /// Bytes of a call that has ended may be with the client yet, and with them what was reserved for them: somebody may wait
+    /// for it who makes no call.
+    fn collect_late(&self) {
+        let lender = &self.inner.lender;
+        lender.collect();
+        if lender.count() > 0 && !self.inner.is_collecting.replace(true) {
+            let store = self.clone();
+            self.inner.io.spawn(async move {
+                while store.inner.lender.count() > 0 {
+                    store.inner.io.sleep_ms(COLLECT_MS).await;
+                    store.inner.lender.collect();
+                }
+                store.inner.is_collecting.set(false);
+            });
         }
     }
 
@@ -276,9 +295,9 @@ impl HdfsUpload {
 
 impl Drop for HdfsUpload {
     fn drop(&mut self) {
-        // What the client held of it comes back with its writer; what is late, with the next copy.
+        // What the client held of it comes back with its writer, or later.
         drop(self.writer.take());
-        self.store.inner.lender.collect();
+        self.store.collect_late();
     }
 }
 
@@ -293,7 +312,7 @@ impl HdfsFile {
         if buffer.is_empty() {
             return Ok(buffer);
         }
-        let len = buffer.len();
+        let (len, held) = (buffer.len(), buffer.held());
         match self.read_once(buffer, position_bytes).await {
             Ok(buffer) => Ok(buffer),
             Err(error) => {
@@ -307,7 +326,8 @@ impl HdfsFile {
                 let reader = again.reader.borrow().clone();
                 *self.reader.borrow_mut() = reader;
                 // What the failed one was to fill may be with the companion yet.
-                self.read_once(self.store.inner.io.buffer(len), position_bytes).await
+                let buffer = self.store.inner.io.buffer(len);
+                self.read_once(held.into_iter().fold(buffer, Buffer::holding), position_bytes).await
             }
         }
     }
@@ -321,8 +341,10 @@ impl HdfsFile {
         let lent = lender.lend(buffer);
         let read =
             self.store.call_watched(async move { Box::pin(read_range(&reader, position, lent, watchdog)).await }).await;
-        lender.collect();
-        let (lent, free_bytes) = read.map_err(|e| StoreError::of(&self.path, e))?;
+        let (lent, free_bytes) = read.map_err(|e| {
+            self.store.collect_late();
+            StoreError::of(&self.path, e)
+        })?;
         if free_bytes > 0 {
             return Err(StoreError::of(&self.path, io::Error::from(io::ErrorKind::UnexpectedEof)));
         }
@@ -430,6 +452,8 @@ const STEP_BYTES: usize = 64 * 1024;
 const NOTHING_TAKEN: &str = "no bytes of a write were taken";
 const NOTHING_CAME: &str = "no packet of a read came";
 const DOUBTFUL_MAX: usize = 1000;
+/// How often it is looked for what is late.
+const COLLECT_MS: u64 = 250;
 const SWEEP_MS: u64 = 2_000;
 const SWEEPS: u32 = 15;
 const FOLDER_PERMISSION: u32 = 0o755;

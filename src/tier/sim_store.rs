@@ -1,6 +1,6 @@
 //! A store for the simulator: elsewhere, slow, and at times failing or lying.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,8 @@ pub struct StoreFaults {
     pub hang_per_million: u32,
     /// How long such a call takes.
     pub hang_us: u64,
+    /// A read or write has taken too long for whoever asked, and has its bytes for `hang_us` yet.
+    pub late_per_million: u32,
     /// Every other call takes up to so long.
     pub delay_us_max: u64,
     /// A rename is said to be done, and is not.
@@ -48,6 +50,9 @@ struct Inner {
     faults: StoreFaults,
     /// What was written to each name.
     written: RefCell<HashMap<String, u64>>,
+    /// Bytes of calls that nobody waits for any more.
+    late_bytes: Cell<usize>,
+    late_bytes_max: Cell<usize>,
 }
 
 /// A file that is being written.
@@ -69,7 +74,15 @@ impl SimStore {
     /// The folder `base` as a store of its kind.
     pub fn new(io: &Io, base: &Path, faults: StoreFaults) -> Self {
         let folder = DirectoryStore::new(io, base);
-        let inner = Inner { io: io.clone(), base: base.to_path_buf(), folder, faults, written: RefCell::default() };
+        let inner = Inner {
+            io: io.clone(),
+            base: base.to_path_buf(),
+            folder,
+            faults,
+            written: RefCell::default(),
+            late_bytes: Cell::new(0),
+            late_bytes_max: Cell::new(0),
+        };
         Self { inner: Rc::new(inner) }
     }
 
@@ -97,6 +110,27 @@ impl SimStore {
             return Err(self.failed(path));
         }
         Ok(fails)
+    }
+
+    /// The bytes of a call, or that it is late: they come back when it ends.
+    fn in_time(&self, path: &str, bytes: Buffer) -> Result<Buffer, StoreError> {
+        if !self.chance(self.inner.faults.late_per_million) {
+            return Ok(bytes);
+        }
+        let inner = self.inner.clone();
+        inner.late_bytes.set(inner.late_bytes.get() + bytes.len());
+        inner.late_bytes_max.set(inner.late_bytes_max.get().max(inner.late_bytes.get()));
+        self.inner.io.spawn(async move {
+            inner.io.sleep_until(inner.io.now().plus_us(inner.faults.hang_us)).await;
+            inner.late_bytes.set(inner.late_bytes.get() - bytes.len());
+        });
+        Err(StoreError::of(path, io::Error::from(io::ErrorKind::TimedOut)))
+    }
+
+    /// The most that calls had at once for which nobody waited any more.
+    #[cfg(test)]
+    pub(crate) fn late_bytes_max(&self) -> usize {
+        self.inner.late_bytes_max.get()
     }
 
     fn failed(&self, path: &str) -> StoreError {
@@ -180,8 +214,9 @@ impl SimStore {
 }
 
 impl SimUpload {
-    pub(in crate::tier) async fn append(&mut self, mut bytes: Buffer) -> Result<Buffer, StoreError> {
+    pub(in crate::tier) async fn append(&mut self, bytes: Buffer) -> Result<Buffer, StoreError> {
         let fails = self.store.begin(&self.path).await?;
+        let mut bytes = self.store.in_time(&self.path, bytes)?;
         if fails {
             // Half of it is there.
             bytes.truncate(bytes.len() / 2);
@@ -208,6 +243,7 @@ impl SimStoredFile {
 
     pub(in crate::tier) async fn read(&self, buffer: Buffer, position_bytes: u64) -> Result<Buffer, StoreError> {
         let fails = self.store.begin(&self.path).await?;
+        let buffer = self.store.in_time(&self.path, buffer)?;
         let mut bytes = self.file.read(buffer, position_bytes).await?;
         if fails {
             // Less than there is.

@@ -286,6 +286,7 @@ fn draw_tier(random: &Random, faults: bool) -> SimTier {
         error_per_million: rate(30_000),
         hang_per_million: rate(20_000),
         hang_us: random.below(1_000_000),
+        late_per_million: rate(20_000),
         delay_us_max: random.below(3_000),
         lost_rename_per_million: rate(200_000),
         short_close_per_million: rate(200_000),
