@@ -10,6 +10,7 @@ mod descriptor;
 pub mod dir_lock;
 mod file;
 pub mod file_system;
+pub mod heap;
 mod helper;
 pub mod inbox;
 pub mod io;

@@ -50,6 +50,18 @@ pub(in crate::ring) fn wall_ms() -> i64 {
     (clock_ns(libc::CLOCK_REALTIME) / 1_000_000).cast_signed()
 }
 
+/// How much the allocator of glibc keeps of what is freed at the end of a heap, and from which size on a buffer is mapped by
+/// itself. Other C libraries have no such limits.
+pub(in crate::ring) fn set_malloc_limits(kept_bytes: usize, mapped_bytes_min: usize) {
+    #[cfg(target_env = "gnu")]
+    for (limit, bytes) in [(libc::M_TRIM_THRESHOLD, kept_bytes), (libc::M_MMAP_THRESHOLD, mapped_bytes_min)] {
+        // SAFETY: numbers alone; the allocator takes its own lock. What it refuses it leaves as it was.
+        unsafe { libc::mallopt(limit, i32::try_from(bytes).unwrap_or(i32::MAX)) };
+    }
+    #[cfg(not(target_env = "gnu"))]
+    let _ = (kept_bytes, mapped_bytes_min);
+}
+
 /// Fills `words` with random bits of the kernel.
 pub(in crate::ring) fn random(words: &mut [u64; 32]) {
     // SAFETY: the array is writable over its whole length.

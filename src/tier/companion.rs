@@ -20,6 +20,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use crate::ring::heap;
 use crate::ring::io::Io;
 use crate::ring::mesh::Notifier;
 use crate::ring::thread_priority::{self, ThreadPriority};
@@ -106,6 +107,7 @@ impl Companion {
     pub fn start(options: &CompanionOptions) -> io::Result<Self> {
         let CompanionOptions { core_index, cpu, deadline, watchdog } = *options;
         let name = format!("{TIER_THREADS}{core_index}");
+        heap::keep_freed(KEPT_BYTES);
         // Threads that the runtime makes to resolve names stand where this one stands.
         let runtime = Builder::new_current_thread().thread_name(&name).enable_all().build()?;
         let (jobs, mut waiting) = mpsc::channel::<Job>(JOBS_MAX);
@@ -242,6 +244,8 @@ const CALLS_MAX: usize = 64;
 /// Calls, and changes of the priority.
 const JOBS_MAX: usize = CALLS_MAX + 16;
 const GRACE_MS: u64 = 2_000;
+/// The client takes memory for each packet of 64 KiB, up to 100 in a read: two reads ahead, and as much again.
+const KEPT_BYTES: usize = 32 << 20;
 /// The client nests deeply, above all where nothing is optimized.
 const STACK_BYTES: usize = 8 << 20;
 
