@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --features hdfs --bench hdfs_stream -- URL read FILE...` reads files one after the other as a stream and
 //! prints MB/s and CPU; `... first FILE...` prints how long the first 64 KiB of each take with a client made anew (cold) and
-//! then again with one that has asked before (warm); `... write FOLDER REPLICATION LOCAL...` writes local files, four at once
+//! then again with one that has asked before (warm); `... many FILE...` does that of the last file, then of all others at once;
+//! `... write FOLDER REPLICATION LOCAL...` writes local files, four at once
 //! as the server does, in one block each. `scripts/compare-hdfs` runs it beside the server.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "measures from outside of the server")]
 
@@ -18,7 +19,7 @@ fn main() {
     let mut words = env::args().skip(1).filter(|word| word != "--bench");
     // Cargo runs each bench without words as well.
     let (Some(url), Some(what)) = (words.next(), words.next()) else {
-        return println!("usage: hdfs_stream URL read|first|write FILE...");
+        return println!("usage: hdfs_stream URL read|first|many|write FILE...");
     };
     let files: Vec<String> = words.collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -26,8 +27,9 @@ fn main() {
         match what.as_str() {
             "read" => read(&connect(&url), &files).await,
             "first" => first(&url, &files).await,
+            "many" => many(&connect(&url), &files).await,
             "write" => write(&connect(&url), &files).await,
-            _ => println!("{what}: none of read, first and write"),
+            _ => println!("{what}: none of read, first, many and write"),
         }
     });
 }
@@ -64,6 +66,27 @@ async fn first(url: &str, files: &[String]) {
         warm_ms.push(began.elapsed().as_secs_f64() * 1e3);
     }
     println!("{{\"cold_ms\": {:.2}, \"warm_ms\": {:.2}}}", median(&mut cold_ms), median(&mut warm_ms));
+}
+
+/// Opens a file and reads its first bytes.
+async fn open_and_read(client: Client, path: String) {
+    let reader = client.read(&path).await.expect("it is there");
+    reader.read_range(0, FIRST_BYTES.min(reader.file_length())).await.expect("it can be read");
+}
+
+async fn many(client: &Client, files: &[String]) {
+    let Some((one, others)) = files.split_last() else { return println!("many FILE...") };
+    let began = Instant::now();
+    open_and_read(client.clone(), one.clone()).await;
+    let one_ms = began.elapsed().as_secs_f64() * 1e3;
+    let (began, cpu) = (Instant::now(), cpu_seconds());
+    let reads = others.iter().map(|path| tokio::spawn(open_and_read(client.clone(), path.clone())));
+    for read in reads.collect::<Vec<_>>() {
+        read.await.expect("no panic");
+    }
+    let all_ms = began.elapsed().as_secs_f64() * 1e3;
+    let cpu_ms = (cpu_seconds() - cpu) * 1e3;
+    println!("{{\"one_ms\": {one_ms:.2}, \"all_ms\": {all_ms:.2}, \"cpu_ms\": {cpu_ms:.0}}}");
 }
 
 async fn write(client: &Client, words: &[String]) {

@@ -11,7 +11,7 @@ use crate::api::fetch_session::{SessionKind, SessionRequest, Telling, TopicKey, 
 use crate::api::partition_read::{Ask, Budget, Found, read_one};
 use crate::api::remote_fetch;
 use crate::api::reply::Outcome;
-use crate::api::tier_reads::{self, TierReads};
+use crate::api::tier_reads::{self, Patience, TierReads};
 use crate::record::offset::{Offset, PartitionId, TopicId};
 use crate::ring::send_queue::Part;
 use crate::ring::task::TaskId;
@@ -202,7 +202,10 @@ async fn read_all(shard: &Rc<Shard>, wanted: &[WantedPartition], limits: &Limits
         }
     }
     let mut begun = pin!(remote_fetch::begin_tier_reads(shard, there, bytes_max, read_committed, until));
-    let mut reading = pin!(TierReads::begin(shard, here.into_iter(), bytes_max, read_committed, until));
+    // What lies on other cores has a wait of its own, which is no shorter.
+    let is_here = places.iter().all(|place| place.core().is_none());
+    let patience = Patience { until, enough_bytes: is_here.then_some(limits.bytes_min.max(1)) };
+    let mut reading = pin!(TierReads::begin(shard, here.into_iter(), bytes_max, read_committed, patience));
     let (mut is_begun, mut read) = (false, None);
     let mut reads = poll_fn(|polled| {
         is_begun = is_begun || begun.as_mut().poll(polled).is_ready();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use crate::api::partition_read::{self, Ask, Budget, Found};
-use crate::api::tier_reads::TierReads;
+use crate::api::tier_reads::{Patience, TierReads};
 use crate::log::plan::ReadPlan;
 use crate::log::transaction_index::AbortedTransaction;
 use crate::record::offset::{LeaderEpoch, Offset};
@@ -52,7 +52,8 @@ pub async fn begin_tier_reads(
         let shard = shard.clone();
         Box::pin(async move {
             let job = move |there: Rc<Shard>| async move {
-                TierReads::begin(&there, here(&there, &asks), bytes_max, read_committed, until).await;
+                let patience = Patience { until, enough_bytes: None };
+                TierReads::begin(&there, here(&there, &asks), bytes_max, read_committed, patience).await;
             };
             // Who does not answer is asked again for the records.
             let _ = shard.on_core(core, job).await;
@@ -132,7 +133,8 @@ async fn read_here(
     until: Nanos,
 ) -> (Vec<Crossing>, bool) {
     let mut all = Vec::with_capacity(asks.len());
-    let mut reads = TierReads::begin(&shard, here(&shard, &asks), budget.left_bytes, read_committed, until).await;
+    let patience = Patience { until, enough_bytes: None };
+    let mut reads = TierReads::begin(&shard, here(&shard, &asks), budget.left_bytes, read_committed, patience).await;
     for ask in &asks {
         let found = match shard.route(ask.id) {
             Route::Here(partition) => {

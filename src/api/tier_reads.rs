@@ -13,7 +13,6 @@ use crate::log::plan::ReadBound;
 use crate::record::offset::{Offset, PartitionId};
 use crate::ring::timer::Nanos;
 use crate::shard::core::Shard;
-use crate::shard::deadline::within;
 use crate::shard::error::ReadFailure;
 use crate::shard::partition::Partition;
 use crate::shard::read::{self, Located};
@@ -25,11 +24,20 @@ use crate::wire::error_code::ErrorCode;
 /// The store is asked for all partitions side by side; then they are answered one after the other, each with what was read
 /// for it, cut to what is left of the fetch's bytes. Nothing is looked up twice: that would wait for memory which this very
 /// fetch holds. A partition whose records are not there in time is answered without any, and its read goes on: the next
-/// fetch finds it done.
+/// fetch finds it done. Where there is enough for an answer, those that are late have as long again.
 #[derive(Default)]
 pub struct TierReads {
     until: Nanos,
     asked: Vec<(PartitionId, Outcome)>,
+}
+
+/// How long a fetch waits for the tier.
+#[derive(Clone, Copy)]
+pub struct Patience {
+    /// No longer than this.
+    pub until: Nanos,
+    /// An answer has so much at least. `None`: all are waited for.
+    pub enough_bytes: Option<u64>,
 }
 
 enum Outcome {
@@ -51,13 +59,13 @@ impl Outcome {
 type Reading = Pin<Box<dyn Future<Output = Result<Option<Located>, ReadFailure>>>>;
 
 impl TierReads {
-    /// Reads what partitions of this core want of the tier, up to `bytes_max` in all, no longer than `until`.
+    /// Reads what partitions of this core want of the tier, up to `bytes_max` in all, as long as `patience` says.
     pub async fn begin(
         shard: &Rc<Shard>,
         asks: impl Iterator<Item = (Rc<Partition>, Ask)>,
         bytes_max: i64,
         read_committed: bool,
-        until: Nanos,
+        patience: Patience,
     ) -> Self {
         if !remote_read::is_elsewhere(shard) {
             return Self::default();
@@ -81,13 +89,18 @@ impl TierReads {
         }
         let io = shard.io();
         let mut asked: Vec<(PartitionId, Outcome)> = reading.iter().map(|(id, _)| (*id, Outcome::Late)).collect();
-        let mut left = reading.len();
-        let all = poll_fn(|polled| {
+        let Patience { until, enough_bytes } = patience;
+        let (mut left, mut bytes) = (reading.len(), 0);
+        let (began_at, mut due_at, mut is_enough, mut timer) = (io.now(), until, false, None);
+        poll_fn(|polled| {
             for ((_, reading), (id, outcome)) in reading.iter_mut().zip(&mut asked) {
                 if let Outcome::Late = outcome
                     && let Poll::Ready(done) = reading.as_mut().poll(polled)
                 {
                     count(shard, &done);
+                    bytes += done.as_ref().map_or(0, |located| {
+                        located.as_ref().map_or(0, |located| u64::from(located.range.plan.len_bytes))
+                    });
                     *outcome = match done {
                         Ok(located) => Outcome::Done(located),
                         Err(failure) => {
@@ -98,9 +111,20 @@ impl TierReads {
                     left -= 1;
                 }
             }
-            if left == 0 { Poll::Ready(()) } else { Poll::Pending }
-        });
-        if within(io, until, all).await.is_none() {
+            if !is_enough && enough_bytes.is_some_and(|enough_bytes| bytes >= enough_bytes) {
+                is_enough = true;
+                let as_long_ns = io.now().since(began_at).max(LATE_NS_MIN);
+                due_at = until.min(Nanos(io.now().0.saturating_add(as_long_ns)));
+                timer = None;
+            }
+            if left == 0 || io.now() >= due_at {
+                return Poll::Ready(());
+            }
+            timer.get_or_insert_with(|| io.wake_at(due_at));
+            Poll::Pending
+        })
+        .await;
+        if left > 0 && due_at == until {
             shard.counters().remote_fetches_expired.add(1);
         }
         Self { until, asked }
@@ -193,5 +217,7 @@ fn reply_bytes_max(shard: &Shard) -> i64 {
     i64::try_from(memory_bytes / REPLIES_AT_ONCE).unwrap_or(i64::MAX).max(i64::from(REMOTE_BYTES_MAX))
 }
 
+/// What comes with the first records, or soon after them, is not left to another fetch.
+const LATE_NS_MIN: u64 = 5_000_000;
 /// So many of the largest answers fit into the tier's memory.
 const REPLIES_AT_ONCE: usize = 4;

@@ -84,8 +84,11 @@ async fn locate_in(
     // A segment begins with its first batch.
     let known = hint.or_else(|| (wanted.from <= span.start_offset()).then_some(0));
     if known.is_some() && is_elsewhere(shard) {
-        // Its records are all that is asked for: one read of the store.
-        let file = tier.open_log(shard.io(), partition.topic(), partition.id(), span, None).await?;
+        // Its records are all that is asked for: one read of the store, which is begun by whoever opens it, and goes on where
+        // nobody waits any more.
+        let wanted_range =
+            known.filter(|_| !tier.is_open(span.id())).map(|at| at..at + u64::from(wanted.bytes_max.max(1)));
+        let file = tier.open_log(shard.io(), partition.topic(), partition.id(), span, wanted_range).await?;
         if file.header.section_bytes(Section::Log) == u64::from(span.segment_bytes()) {
             match locate_at(shard, partition, span, &file, wanted, known, hint.is_some()).await {
                 Err(ReadFailure::Refused(ReadError::Damaged { .. })) => {}

@@ -207,6 +207,11 @@ impl Tier {
         }
     }
 
+    /// True where the file of a segment is open.
+    pub(in crate::shard) fn is_open(&self, segment: RemoteSegmentId) -> bool {
+        self.files.borrow().contains(&segment)
+    }
+
     /// The same for who wants its records alone, and knows where: a store that is elsewhere is not asked for its header. By
     /// one for all who want it, to its end although they go away.
     ///

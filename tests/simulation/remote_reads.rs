@@ -297,6 +297,36 @@ fn a_store_that_hangs_delays_a_fetch_by_its_wait_alone_and_what_it_read_is_not_l
     }
 }
 
+/// What is there is not held up for long by what is late, and that comes with a later fetch.
+#[test]
+fn a_partition_that_is_late_holds_up_none_that_is_there() {
+    let mut early = 0;
+    // Those with a core of its own for each broker: what lies on several cores is waited for.
+    for seed in seeds(12).filter(|seed| seed % 2 == 0) {
+        let some_hang = StoreFaults { hang_per_million: 250_000, hang_us: 1_000_000, ..StoreFaults::default() };
+        let mut world = World::new(seed, &["remote.fetch.max.wait.ms=20000"], some_hang);
+        early += world.run(async move |io: Io| {
+            let (mut connection, cold, partitions, ..) = neighbours(&io).await;
+            let mut wanted: Vec<_> = partitions.iter().map(|partition| (cold, *partition)).collect();
+            let (mut early, began_at) = (0, io.now());
+            while !wanted.is_empty() {
+                let (ms, found) = timed(&io, fetch(&mut connection, &wanted, 1 << 20, 1 << 20)).await;
+                assert!(found.iter().any(|(_, bytes)| *bytes > 200), "seed {seed}: {ms} ms for nothing");
+                assert!(found.iter().all(|(code, _)| *code == 0), "seed {seed}: late is no error: {found:?}");
+                let mut each = found.iter();
+                wanted.retain(|_| each.next().is_none_or(|(_, bytes)| *bytes == 0));
+                assert!(!(100..=800).contains(&ms), "seed {seed}: {ms} ms, and {} are late", wanted.len());
+                early += usize::from(ms < 100 && !wanted.is_empty());
+            }
+            let all_ms = io.now().since(began_at) / 1_000_000;
+            assert!(all_ms < 8_000, "seed {seed}: {all_ms} ms until all were there");
+            early
+        });
+        world.server.crash(Crash::Kill);
+    }
+    assert!(early > 3 || std::env::var("SIMULATION_SEED").is_ok(), "{early} answers without what was late");
+}
+
 #[test]
 fn a_store_that_fails_fails_its_partitions_alone() {
     for seed in seeds(4) {
