@@ -24,6 +24,7 @@ use futures_core::Stream;
 use hdfs_native::client::FileStatus;
 use hdfs_native::file::{FileReader, FileWriter};
 use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
 
 use crate::ring::buffer::Buffer;
@@ -66,6 +67,20 @@ pub struct HdfsUpload {
     store: HdfsStore,
     path: String,
     writer: Option<Box<FileWriter>>,
+    /// Places for pieces that no DataNode has yet.
+    places: Arc<Semaphore>,
+}
+
+/// A piece on its way, and its place.
+struct PieceOnItsWay {
+    bytes: LentBytes,
+    _place: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for PieceOnItsWay {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// An open file.
@@ -168,7 +183,8 @@ impl HdfsStore {
         let writer = created.inspect_err(|_| self.remove_later(path))?;
         // What was given up under this name is replaced: it is not to be deleted from under this one.
         self.inner.doubtful.borrow_mut().retain(|doubtful| doubtful != path);
-        Ok(HdfsUpload { store: self.clone(), path: path.to_owned(), writer: Some(Box::new(writer)) })
+        let places = Arc::new(Semaphore::new(PIECES_ON_THEIR_WAY_MAX));
+        Ok(HdfsUpload { store: self.clone(), path: path.to_owned(), writer: Some(Box::new(writer)), places })
     }
 
     /// For a file that is given up. Whoever asked for it deletes it, or cannot now; and a NameNode that hung carries out what
@@ -249,11 +265,16 @@ impl HdfsStore {
 }
 
 impl HdfsUpload {
-    /// The bytes are the client's until a DataNode has them: it holds no more than a copy's share of the memory has room for.
+    /// The bytes are the client's until a DataNode has them. It would take 200 packets: fewer pieces are on their way, so that
+    /// the next one gets memory that is in the processor's cache yet.
     pub(in crate::tier) async fn append(&mut self, bytes: Buffer) -> Result<(), StoreError> {
-        let mut lent = Bytes::from_owner(self.store.inner.lender.lend(bytes));
+        let bytes = self.store.inner.lender.lend(bytes);
+        let places = self.places.clone();
         let watchdog = self.store.inner.companion.watchdog();
         self.with_writer(move |mut writer| async move {
+            let place = watchdog.step(NOTHING_TAKEN, places.acquire_owned()).await?;
+            let place = place.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+            let mut lent = Bytes::from_owner(PieceOnItsWay { bytes, _place: place });
             while !lent.is_empty() {
                 let step = lent.split_to(lent.len().min(STEP_BYTES));
                 // Taken when those before have been acknowledged, but for what the client holds of them.
@@ -449,6 +470,8 @@ const PACKET_BYTES: usize = 128 * 1024;
 const BLOCK_BYTES_MIN: u64 = 1024 * 1024;
 /// As much as goes into one packet, about.
 const STEP_BYTES: usize = 64 * 1024;
+/// Of a copy: 4 MiB.
+const PIECES_ON_THEIR_WAY_MAX: usize = 16;
 const NOTHING_TAKEN: &str = "no bytes of a write were taken";
 const NOTHING_CAME: &str = "no packet of a read came";
 const DOUBTFUL_MAX: usize = 1000;
