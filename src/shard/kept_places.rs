@@ -151,6 +151,10 @@ pub(in crate::shard) async fn void(
         _ => make_anew(shard, dir).await,
     };
     note_failure(shard, dir, &written);
+    if written.is_err() {
+        // The next try has to do it.
+        partition.log().borrow_mut().note_in_journal();
+    }
     written
 }
 
