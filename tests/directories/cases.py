@@ -9,12 +9,13 @@ import json
 import os
 import re
 import shutil
+import struct
 import sys
 import tempfile
 import time
 
 from servers import ROOT, Alluvium, Kafka, dump, tool
-from batch import HEADER_BYTES, batches, batch, now_ms, record
+from batch import HEADER_BYTES, batches, batch, crc32c, now_ms, record
 from connection import Connection
 from schema import Reader
 from suite import Suite, equal, true
@@ -23,6 +24,8 @@ from generate import STATES_OF_TRANSACTIONS, TOPICS, Transactional, fetch_commit
 
 suite = Suite("directories")
 GOLDEN = os.path.join(ROOT, "tests/golden")
+# Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset of the transaction.
+SNAPSHOT_ENTRY = ">qhiqiqiq"
 LINE = re.compile(r"\| offset: (\d+) (?:CreateTime|LogAppendTime): (-?\d+) keySize: (-?\d+) valueSize: (-?\d+)(?: sequence: (-?\d+))? headerKeys: \[(.*?)\](?: key: (.*?))?(?: payload: (.*))?$")
 COMPLAINTS = re.compile(r"mismatch|corrupt|non-?consecutive|invalid|exception|error|not valid|out.of.order|is followed by", re.I)
 # The tool says this of the first record of every segment but the first, also of Kafka's own (tests/golden/log-rolled/dump.txt).
@@ -93,6 +96,19 @@ def put_in_place(source, target):
             shutil.copy(os.path.join(source, name), target)
 
 
+def write_of_today(folder):
+    """The producers of the snapshots in `folder` have written just now: a day later they would be forgotten, as they are in Kafka."""
+    for path in glob.glob(os.path.join(folder, "*.snapshot")):
+        with open(path, "rb") as snapshot:
+            head, entries = snapshot.read(10), snapshot.read()
+        size = struct.calcsize(SNAPSHOT_ENTRY)
+        rows = [struct.unpack_from(SNAPSHOT_ENTRY, entries, at) for at in range(0, len(entries), size)]
+        entries = b"".join(struct.pack(SNAPSHOT_ENTRY, *row[:5], now_ms(), *row[6:]) for row in rows)
+        body = head[6:] + entries
+        with open(path, "wb") as snapshot:
+            snapshot.write(head[:2] + struct.pack(">I", crc32c(body)) + body)
+
+
 class Context:
     def __init__(self, options):
         self.folder = tempfile.mkdtemp(prefix="alluvium-directories-")
@@ -109,9 +125,11 @@ class Context:
             server.stop()
             for topic in TOPICS:
                 put_in_place(os.path.join(GOLDEN, topic, f"{topic}-0"), os.path.join(server.folder, f"{topic}-0"))
+                write_of_today(os.path.join(server.folder, f"{topic}-0"))
             # Nothing is known of these files: they are looked through as after a crash.
             os.remove(os.path.join(server.folder, ".kafka_cleanshutdown"))
-            server.start()
+            # The records get older each day.
+            server.start("log.retention.ms=-1")
             self.opened = server
         return self.opened
 
