@@ -33,6 +33,9 @@ use support::process::{Server, ServerPlan};
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+/// Measures, and prints a line.
+type Figure = fn(&Server);
+
 /// A member of a group, after its join.
 #[derive(Clone, Debug)]
 struct Member {
@@ -47,8 +50,7 @@ fn main() {
     if wanted("first-use") {
         first_use();
     }
-    let figures: [(&str, fn(&Server)); 3] =
-        [("commits", commits), ("rebalance", rebalance), ("heartbeats", heartbeats)];
+    let figures: [(&str, Figure); 3] = [("commits", commits), ("rebalance", rebalance), ("heartbeats", heartbeats)];
     if figures.iter().any(|(name, _)| wanted(name)) {
         let folder = tempfile::tempdir().expect("a scratch folder");
         let server = start(folder.path(), 100);

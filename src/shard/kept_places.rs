@@ -1,6 +1,6 @@
 //! Places for lookups by time, from one run to the next, however the first one ended.
 //!
-//! Each core has a journal in each data directory (its form: [`core_places`]), to which it appends by the minute what has
+//! Each core has a journal in each data directory (its form: `log/core_places.rs`), to which it appends by the minute what has
 //! come to be below the recovery points that were written just before: one write and one sync for all. What lies behind
 //! those a start after a crash scans, and so notes itself. Derived: where a frame is missing, a lookup asks the indexes.
 //!
@@ -11,7 +11,7 @@
 //! - A base offset below it is given once: offsets that were durable do not come again, and a topic that is made anew has
 //!   another id.
 //! - Compaction alone puts another segment of the same base offset there. Before its swap begins, a frame on stable storage
-//!   says that no earlier one counts ([`void`]); where that cannot be written, nothing is swapped.
+//!   says that no earlier one counts (`void`); where that cannot be written, nothing is swapped.
 //! - After a clean stop another server (Kafka) may have written to the directory: then a segment is to be as long as it was,
 //!   with the same largest time and as many index entries; and a place counts for a lookup only where a batch with its
 //!   offset begins there.
