@@ -89,10 +89,10 @@ fn run<T: 'static>(sim: &Sim, context: &str, job: impl AsyncFnOnce(Io) -> T + 's
     ran.unwrap_or_else(|error| panic!("{context}: {error:?}"))
 }
 
-/// A server with two data directories, and topic `t` in both.
-fn boot_with_topic(sim: &Sim, context: &str) -> Server {
+/// A server with these data directories, and topic `t` in all of them.
+fn boot_with_topic(sim: &Sim, dirs: &[&'static str], context: &str) -> Server {
     let mut server = Server::new(sim, BrokerConfig::default(), ListenMode::PerCore);
-    server.data_dirs = vec!["/data", "/more"];
+    server.data_dirs = dirs.to_vec();
     boot(sim, &mut server, context);
     run(sim, context, async |io: Io| {
         let mut connection = Connection::open(&io, Server::address(0)).await.expect("it listens");
@@ -109,7 +109,7 @@ fn one_failed_directory_takes_only_its_own_offline() {
         let op = if seed % 2 == 0 { DiskOp::Write } else { DiskOp::Sync };
         let context = format!("seed {seed}, {op:?}");
         let sim = Sim::new(SimOptions::calm(seed));
-        let mut server = boot_with_topic(&sim, &context);
+        let mut server = boot_with_topic(&sim, &["/data", "/more"], &context);
         let (first, second) = (partitions_in(&server, "/data", "t"), partitions_in(&server, "/more", "t"));
         assert_eq!((first.len(), second.len()), (4, 4), "{context}: placed evenly");
         let wrote = run(&sim, &context, async |io: Io| produce_to_all(io, "t", 1).await);
@@ -165,7 +165,8 @@ fn a_disk_that_hangs_in_syncs_holds_up_its_own_partitions_alone() {
     for seed in seeds(30) {
         let context = format!("seed {seed}");
         let sim = Sim::new(SimOptions::calm(seed));
-        let mut server = boot_with_topic(&sim, &context);
+        // Three, for of two each core would have one alone.
+        let mut server = boot_with_topic(&sim, &["/data", "/more", "/third"], &context);
         let slow = partitions_in(&server, "/more", "t");
         server.machine().slow_syncs("/more", 60 * SECOND_NS);
         let task_context = context.clone();
