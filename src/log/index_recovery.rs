@@ -254,11 +254,15 @@ impl IndexRecovery<'_> {
         let writes = segment.time_index_mut().take_writes(size_bytes, true);
         let is_there = start.times_after.as_deref() == Some(writes.as_ref().map_or(&[], |(_, bytes)| bytes.as_slice()));
         let right_bytes = u64::from(segment.time_index().flushed_count()) * TIME_INDEX_ENTRY_BYTES as u64;
-        if self.files.time_index_bytes != Some(right_bytes) || !is_there {
+        let is_wrong = self.files.time_index_bytes != Some(right_bytes) || !is_there;
+        // What is there may be in the page cache alone, and no later start looks again.
+        if is_wrong || (!self.clean && writes.is_some()) {
             let kept_bytes = u64::from(start.times_kept) * TIME_INDEX_ENTRY_BYTES as u64;
             let path = time_index_path(self.folder, segment.id());
-            self.replace(&path, self.files.time_index_bytes, kept_bytes, writes).await?;
-            changed += 1;
+            // What is right is not cut: a full disk has no room for it then.
+            let cut_from_bytes = self.files.time_index_bytes.filter(|_| is_wrong);
+            self.replace(&path, cut_from_bytes, kept_bytes, writes).await?;
+            changed += u32::from(is_wrong);
         }
         Ok(changed)
     }

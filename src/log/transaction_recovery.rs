@@ -95,9 +95,15 @@ impl TransactionRecovery<'_> {
             }
             let same = entries.iter().zip(&kept).take_while(|(one, other)| one == other).count();
             let right_bytes = (entries.len() * TRANSACTION_ENTRY_BYTES) as u64;
-            if same < entries.len() || len_bytes.is_some_and(|len_bytes| len_bytes != right_bytes) {
-                self.replace(id, &entries, same, len_bytes.unwrap_or(0)).await?;
-                changed += 1;
+            let is_wrong = same < entries.len() || len_bytes.is_some_and(|len_bytes| len_bytes != right_bytes);
+            // What a crash left behind the recovery point may be in the page cache alone, and no later start looks again.
+            let durable_below = if self.options.clean { self.log_end } else { self.options.recovery_point };
+            let durable = entries.partition_point(|entry| entry.last_offset < durable_below);
+            if is_wrong || durable < entries.len() {
+                // What is right is not cut: a full disk has no room for it then.
+                let cut_from_bytes = len_bytes.filter(|_| is_wrong).unwrap_or(0);
+                self.replace(id, &entries, same.min(durable), cut_from_bytes).await?;
+                changed += u32::from(is_wrong);
             }
             *segments[at].transaction_index_mut() = match next_base {
                 None => TransactionIndex::loaded(entries),

@@ -6,3 +6,4 @@ mod model;
 mod producers;
 mod recovery;
 mod times;
+mod unsynced;

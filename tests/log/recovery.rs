@@ -29,23 +29,31 @@ const PRODUCER_EXPIRATION_MS: i64 = 86_400_000;
 
 const TOPIC: TopicId = TopicId(*b"the id of topic ");
 
-struct Disk {
+pub(crate) struct Disk {
     sim: Sim,
-    machine: Machine,
+    pub(crate) machine: Machine,
     io: Io,
 }
 
 impl Disk {
     fn new() -> Self {
-        let sim = Sim::new(SimOptions::calm(1));
+        Self::with_seed(1)
+    }
+
+    pub(crate) fn with_seed(seed: u64) -> Self {
+        let sim = Sim::new(SimOptions::calm(seed));
         let machine = sim.machine();
         let io = machine.core(0);
         let disk = Self { sim, machine, io };
-        disk.run(|io| async move { io.create_dir(Path::new("/data")).await.expect("an empty disk") });
+        disk.run(|io| async move {
+            io.create_dir(Path::new("/data")).await.expect("an empty disk");
+            // As a machine has it that has run for a while.
+            io.sync_dir(Path::new("/")).await.expect("a good disk");
+        });
         disk
     }
 
-    fn run<T: 'static, F: Future<Output = T> + 'static>(&self, job: impl FnOnce(Io) -> F) -> T {
+    pub(crate) fn run<T: 'static, F: Future<Output = T> + 'static>(&self, job: impl FnOnce(Io) -> F) -> T {
         let slot: Rc<RefCell<Option<T>>> = Rc::default();
         let (result, future) = (slot.clone(), job(self.io.clone()));
         self.io.spawn(async move { *result.borrow_mut() = Some(future.await) });
@@ -55,7 +63,7 @@ impl Disk {
         value.expect("it ended")
     }
 
-    fn open(&self, options: RecoveryOptions) -> Result<RecoveredLog, RecoveryError> {
+    pub(crate) fn open(&self, options: RecoveryOptions) -> Result<RecoveredLog, RecoveryError> {
         self.run(move |io| async move { open_partition(&io, &folder(), &options).await })
     }
 
@@ -64,11 +72,11 @@ impl Disk {
     }
 }
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     PathBuf::from("/data/a-topic-0")
 }
 
-fn unclean(recovery_point: i64) -> RecoveryOptions {
+pub(crate) fn unclean(recovery_point: i64) -> RecoveryOptions {
     RecoveryOptions {
         recovery_point: Offset(recovery_point),
         clean: false,
@@ -86,7 +94,7 @@ fn clean(recovery_point: i64) -> RecoveryOptions {
 
 /// `count` batches of two records in segments of about 1000 bytes, epoch 2, then 5 from the middle on; all written,
 /// indexes too.
-fn seed(disk: &Disk, count: usize) -> Vec<SegmentId> {
+pub(crate) fn seed(disk: &Disk, count: usize) -> Vec<SegmentId> {
     disk.run(move |io| async move {
         let recovered =
             create_partition(&io, &folder(), TOPIC, 200, PRODUCER_EXPIRATION_MS).await.expect("a new folder");
