@@ -1,10 +1,9 @@
 //! Bytes of a core that another thread has for a while, and whose memory comes back.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::mpsc;
-
-use slab::Slab;
 
 use crate::ring::buffer::{Absent, Buffer};
 
@@ -13,24 +12,30 @@ use crate::ring::buffer::{Absent, Buffer};
 pub struct Lender {
     give_back: mpsc::Sender<Returned>,
     come_back: mpsc::Receiver<Returned>,
-    lent: RefCell<Slab<Absent>>,
+    lent: RefCell<BTreeMap<Loan, Absent>>,
+    next: Cell<u64>,
 }
+
+/// One lending of a buffer; of a lender no two are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Loan(u64);
 
 /// Bytes that are lent: nobody else reads or writes them. Their memory goes back when this is dropped.
 pub struct LentBytes {
     bytes: Box<[u8]>,
     range: Range<usize>,
-    /// Of whom, and by which number; none once it was handed back.
-    back: Option<(mpsc::Sender<Returned>, usize)>,
+    loan: Loan,
+    /// To whom; none once it was handed back.
+    back: Option<mpsc::Sender<Returned>>,
 }
 
-/// Memory on its way back, with its number.
-type Returned = (usize, Box<[u8]>);
+/// Memory on its way back.
+type Returned = (Loan, Box<[u8]>);
 
 impl Default for Lender {
     fn default() -> Self {
         let (give_back, come_back) = mpsc::channel();
-        Self { give_back, come_back, lent: RefCell::default() }
+        Self { give_back, come_back, lent: RefCell::default(), next: Cell::default() }
     }
 }
 
@@ -41,26 +46,33 @@ impl Lender {
         let (bytes, range, absent) = buffer
             .into_memory()
             .unwrap_or_else(|shared| (shared.to_vec().into_boxed_slice(), 0..shared.len(), Absent::of_copy(&shared)));
-        let number = self.lent.borrow_mut().insert(absent);
-        LentBytes { bytes, range, back: Some((self.give_back.clone(), number)) }
+        let loan = Loan(self.next.replace(self.next.get() + 1));
+        self.lent.borrow_mut().insert(loan, absent);
+        LentBytes { bytes, range, loan, back: Some(self.give_back.clone()) }
     }
 
     /// A buffer of what was lent, when it was handed back itself.
     pub fn restore(&self, mut lent: LentBytes) -> Buffer {
         let bytes = std::mem::take(&mut lent.bytes);
         let range = lent.range.clone();
-        let absent = lent.back.take().and_then(|(_, number)| self.lent.borrow_mut().try_remove(number));
+        let absent = lent.back.take().and_then(|_| self.lent.borrow_mut().remove(&lent.loan));
         absent.unwrap_or_default().into_buffer(bytes, range)
     }
 
     /// Puts what has come back where it belongs, and lets go of what is tied to it.
     pub fn collect(&self) {
-        for (number, bytes) in self.come_back.try_iter() {
-            let absent = self.lent.borrow_mut().try_remove(number);
+        for (loan, bytes) in self.come_back.try_iter() {
+            let absent = self.lent.borrow_mut().remove(&loan);
             if let Some(absent) = absent {
                 absent.take_back(bytes);
             }
         }
+    }
+
+    /// True where another thread has the memory of that lending yet.
+    pub fn is_away(&self, loan: Loan) -> bool {
+        self.collect();
+        self.lent.borrow().contains_key(&loan)
     }
 
     /// How many buffers are away.
@@ -70,6 +82,11 @@ impl Lender {
 }
 
 impl LentBytes {
+    /// Which lending it is.
+    pub fn loan(&self) -> Loan {
+        self.loan
+    }
+
     /// Drops all but the first `len` bytes; nothing where it is shorter already.
     pub fn truncate(&mut self, len: usize) {
         self.range.end = self.range.end.min(self.range.start.saturating_add(len));
@@ -98,9 +115,9 @@ impl AsRef<[u8]> for LentBytes {
 
 impl Drop for LentBytes {
     fn drop(&mut self) {
-        if let Some((back, number)) = self.back.take() {
+        if let Some(back) = self.back.take() {
             // The core may be gone.
-            let _ = back.send((number, std::mem::take(&mut self.bytes)));
+            let _ = back.send((self.loan, std::mem::take(&mut self.bytes)));
         }
     }
 }
@@ -129,6 +146,21 @@ mod tests {
         assert_eq!((pool.kept_bytes(), lender.count()), (8192, 0));
         assert_eq!(pool.take(8000).len(), 8000);
         assert_eq!(pool.kept_bytes(), 8192, "the same memory");
+    }
+
+    #[test]
+    fn a_loan_is_away_until_its_memory_has_come_back() {
+        let (pool, lender) = (BufferPool::new(1 << 20), Lender::default());
+        let (first, second) = (lender.lend(pool.take(100)), lender.lend(pool.take(100)));
+        let (one, other) = (first.loan(), second.loan());
+        assert!(lender.is_away(one) && lender.is_away(other));
+        drop(first);
+        assert!(!lender.is_away(one) && lender.is_away(other));
+        // A later loan is another one, though the memory is the same.
+        let third = lender.lend(pool.take(100));
+        assert!(!lender.is_away(one) && lender.is_away(third.loan()));
+        drop(lender.restore(second));
+        assert!(!lender.is_away(other));
     }
 
     #[test]

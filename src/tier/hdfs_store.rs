@@ -334,8 +334,13 @@ impl HdfsFile {
             return Ok(buffer);
         }
         let (len, held) = (buffer.len(), buffer.held());
-        match self.read_once(buffer, position_bytes).await {
+        let lender = &self.store.inner.lender;
+        let lent = lender.lend(buffer);
+        let loan = lent.loan();
+        match self.read_once(lent, position_bytes).await {
             Ok(buffer) => Ok(buffer),
+            // The companion hangs, and so would another read; and one more buffer is more than was reserved.
+            Err(error) if lender.is_away(loan) => Err(error),
             Err(error) => {
                 warn!(%error, position_bytes, "a read of HDFS failed; the file is opened anew and read once more");
                 // Where its blocks are may have changed since it was opened.
@@ -346,20 +351,17 @@ impl HdfsFile {
                 }
                 let reader = again.reader.borrow().clone();
                 *self.reader.borrow_mut() = reader;
-                // What the failed one was to fill may be with the companion yet.
-                let buffer = self.store.inner.io.buffer(len);
-                self.read_once(held.into_iter().fold(buffer, Buffer::holding), position_bytes).await
+                let buffer = held.into_iter().fold(self.store.inner.io.buffer(len), Buffer::holding);
+                self.read_once(lender.lend(buffer), position_bytes).await
             }
         }
     }
 
-    /// Fills the buffer, which is the companion's meanwhile.
-    async fn read_once(&self, buffer: Buffer, position_bytes: u64) -> Result<Buffer, StoreError> {
+    /// Fills what the companion has meanwhile.
+    async fn read_once(&self, lent: LentBytes, position_bytes: u64) -> Result<Buffer, StoreError> {
         let reader = self.reader.borrow().clone();
         let position = usize::try_from(position_bytes).unwrap_or(usize::MAX);
         let watchdog = self.store.inner.companion.watchdog();
-        let lender = &self.store.inner.lender;
-        let lent = lender.lend(buffer);
         let read =
             self.store.call_watched(async move { Box::pin(read_range(&reader, position, lent, watchdog)).await }).await;
         let (lent, free_bytes) = read.map_err(|e| {
@@ -369,7 +371,7 @@ impl HdfsFile {
         if free_bytes > 0 {
             return Err(StoreError::of(&self.path, io::Error::from(io::ErrorKind::UnexpectedEof)));
         }
-        Ok(lender.restore(lent))
+        Ok(self.store.inner.lender.restore(lent))
     }
 }
 
