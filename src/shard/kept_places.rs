@@ -45,7 +45,8 @@ pub(in crate::shard) struct PlacesJournals {
     /// Who writes them.
     turn: Exclusive,
     states: RefCell<BTreeMap<PathBuf, JournalState>>,
-    /// Segments whose frames count no more. For all of this run: another core's journal may have some of the run before.
+    /// Segments whose frames count no more, for as long as they are there: another core's journal may have some of the run
+    /// before.
     voided: RefCell<BTreeSet<(PartitionId, Offset)>>,
 }
 
@@ -252,6 +253,10 @@ async fn append_bytes(shard: &Rc<Shard>, dir: &Path, frames: Vec<u8>) -> io::Res
 async fn make_anew(shard: &Rc<Shard>, dir: &Path) -> io::Result<()> {
     let (frames, kept) = frames_of(shard, dir, &shard.partitions(), true).await;
     let mut file = FIRST_BYTES.to_vec();
+    // A segment that is gone comes not back, and nobody asks what a frame says of it.
+    shard.places().voided.borrow_mut().retain(|(id, base_offset)| {
+        shard.hosted(*id).is_some_and(|partition| partition.has_segment(SegmentId(*base_offset)))
+    });
     for (id, base_offset) in shard.places().voided.borrow().iter() {
         if let Some(partition) = shard.hosted(*id).filter(|partition| partition.folder().parent() == Some(dir)) {
             void_frame(&partition, *base_offset, &mut file);
