@@ -43,7 +43,9 @@ pub(in crate::shard) async fn make_local_start_durable(shard: &Rc<Shard>, partit
     let _turn = partition.snapshots_turn().turn(shard.io()).await;
     let base = partition.log().borrow().first_kept_base();
     if partition.log().borrow().durable_producer_snapshot(base) != Some(base) {
-        return Err(io::Error::other("the snapshot of the producers where the local log begins is missing"));
+        return Err(io::Error::other(
+            "the snapshot of the producers where the local log begins is missing; the next start writes it anew",
+        ));
     }
     segment_files::sync_producer_snapshot(shard.io(), partition.folder(), base).await.map_err(RecoveryError::into_io)
 }
