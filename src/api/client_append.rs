@@ -51,7 +51,7 @@ pub async fn start(
 ) -> Result<Appended, Refusal> {
     let transactional = client.transactional.as_ref().filter(|_| batch.is_transactional());
     if let Some(transactional) = transactional {
-        let verified = verification::verify(shard, partition, &mut batch, transactional).await;
+        let verified = Box::pin(verification::verify(shard, partition, &mut batch, transactional)).await;
         verified.map_err(|failure| error_map::verification_failure(failure, client.version))?;
     }
     append::start(shard, partition, records, &batch).await.map_err(|failure| {

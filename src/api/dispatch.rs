@@ -1,5 +1,6 @@
 //! The one `match` on the API key.
 
+use std::pin::Pin;
 use std::rc::Rc;
 
 use crate::api::context::{ADMIN_CLIENT_ID, Api, ConnectionState, RequestContext};
@@ -101,12 +102,25 @@ pub enum RequestError {
     },
 }
 
+/// A request that is being answered.
+pub type Handling = Pin<Box<dyn Future<Output = Outcome>>>;
+
 /// Answers one request. Its first poll reserves what its order matters for.
-pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Request) -> Outcome {
+///
+/// What is common takes no more memory than it needs; that of all others is as large as the largest.
+pub fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Request) -> Handling {
     let Request { context, body } = request;
     match context.api_key {
-        ApiKey::Produce => produce::handle(&api, &connection, &context, body).await,
-        ApiKey::Fetch => fetch::handle(&api, &context, &body).await,
+        ApiKey::Produce => Box::pin(async move { produce::handle(&api, &connection, &context, body).await }),
+        ApiKey::Fetch => Box::pin(async move { fetch::handle(&api, &context, &body).await }),
+        ApiKey::Heartbeat => Box::pin(async move { group_members::heartbeat(api.shard(), &context, &body).await }),
+        ApiKey::OffsetCommit => Box::pin(async move { group_offsets::commit(api.shard(), &context, &body).await }),
+        _ => Box::pin(handle_other(api, connection, context, body)),
+    }
+}
+
+async fn handle_other(api: Rc<Api>, connection: Rc<ConnectionState>, context: RequestContext, body: Buffer) -> Outcome {
+    match context.api_key {
         ApiKey::ListOffsets => list_offsets::handle(api.shard(), &context, &body).await,
         ApiKey::Metadata => metadata::handle(api.shard(), &context, &body).await,
         ApiKey::FindCoordinator => coordinator::handle(api.shard(), &context, &body).await,
@@ -134,9 +148,7 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
         ApiKey::DescribeCluster => cluster::handle(api.shard(), &context, &body),
         ApiKey::JoinGroup => group_members::join(api.shard(), &connection, &context, &body).await,
         ApiKey::SyncGroup => group_members::sync(api.shard(), &context, &body).await,
-        ApiKey::Heartbeat => group_members::heartbeat(api.shard(), &context, &body).await,
         ApiKey::LeaveGroup => group_members::leave(api.shard(), &context, &body).await,
-        ApiKey::OffsetCommit => group_offsets::commit(api.shard(), &context, &body).await,
         ApiKey::OffsetFetch => group_offsets::fetch(api.shard(), &context, &body).await,
         ApiKey::OffsetDelete => group_offsets::delete(api.shard(), &context, &body).await,
         ApiKey::ConsumerGroupHeartbeat => consumer_groups::heartbeat(api.shard(), &connection, &context, &body).await,
@@ -144,6 +156,9 @@ pub async fn handle(api: Rc<Api>, connection: Rc<ConnectionState>, request: Requ
         ApiKey::DescribeGroups => group_listing::describe(api.shard(), &context, &body).await,
         ApiKey::ListGroups => group_listing::list(api.shard(), &context, &body).await,
         ApiKey::DeleteGroups => group_listing::delete(api.shard(), &context, &body).await,
+        ApiKey::Produce | ApiKey::Fetch | ApiKey::Heartbeat | ApiKey::OffsetCommit => {
+            unreachable!("these have their own futures")
+        }
         other => Outcome::Close(format!("{} is not served here", other.name())),
     }
 }

@@ -143,11 +143,11 @@ pub async fn read_one(
     };
     let from = Offset(ask.fetch_offset);
     let whole_first_batch = budget.whole_first_batch;
-    let reading = read::locate_with_aborted(shard, partition, from, bytes_max, whole_first_batch, bound);
+    let reading = || read::locate_with_aborted(shard, partition, from, bytes_max, whole_first_batch, bound);
     let located = match reads.turn(shard, partition, ask, whole_first_batch) {
         Turn::Anew => {
             let is_remote = tier_reads::is_remote(partition, ask);
-            let read = reading.await;
+            let read = reading().await;
             if is_remote {
                 tier_reads::count(shard, &read);
             }
@@ -158,7 +158,7 @@ pub async fn read_one(
         Turn::Found(located) => Ok(located.cut_to(partition, bytes_max, whole_first_batch)),
         Turn::Nothing => Ok(None),
         // Not there yet: no error, and no records.
-        Turn::Until(deadline) => within(shard.io(), deadline, reading).await.unwrap_or(Ok(None)),
+        Turn::Until(deadline) => Box::pin(within(shard.io(), deadline, reading())).await.unwrap_or(Ok(None)),
     };
     match located {
         // What Kafka makes of a negative limit, where there is something to read.

@@ -102,7 +102,7 @@ pub async fn handle(
                 let sent = forwarded_append::send(shard, core, id, &records, batch, client.clone(), until).await;
                 PartitionOutcome::Forwarded(sent)
             }
-            Err(refused) => PartitionOutcome::Refused(first_refusal(shard, refused, &client).await),
+            Err(refused) => PartitionOutcome::Refused(Box::pin(first_refusal(shard, refused, &client)).await),
         });
     }
     drop(ticket);

@@ -262,35 +262,55 @@ async fn check_for_log(
     header: BatchHeader,
     limits: &AppendLimits,
 ) -> Result<Ready, Refusal> {
-    match check_deeply(shard, place.clone(), records, header, limits).await {
-        Ok(ready) => Ok(ready),
-        Err(error) => {
-            let refusal = error_map::batch_error(&error);
-            Err(match place {
-                Place::Here(partition) => refusal.at(partition.log().borrow().offsets().log_start),
-                Place::There { core, id } => forwarded_append::at_log_start(shard, core, id, refusal).await,
-            })
+    let begun = DeepCheck::of_header(header, limits).and_then(|mut check| {
+        let progress = check.step(&records, CHECK_BYTES_A_TURN)?;
+        Ok((check, progress))
+    });
+    let error = match begun {
+        Ok((check, Progress::Done(batch))) if check.recompression().is_none() => {
+            return Ok(Ready { place, records: cut_to(records, &batch), batch, reserved: Vec::new(), refusal: None });
         }
-    }
+        // What takes longer takes more memory too.
+        Ok((check, progress)) => {
+            let checked = Box::pin(check_deeply(shard, place.clone(), records, check, progress, limits)).await;
+            match checked {
+                Ok(ready) => return Ok(ready),
+                Err(error) => error,
+            }
+        }
+        Err(error) => error,
+    };
+    let refusal = error_map::batch_error(&error);
+    Err(match place {
+        Place::Here(partition) => refusal.at(partition.log().borrow().offsets().log_start),
+        Place::There { core, id } => Box::pin(forwarded_append::at_log_start(shard, core, id, refusal)).await,
+    })
 }
 
-/// The checks that need the topic's settings, and all of the batch. It is appended as it came, or compressed anew, which may
-/// need memory beyond its frame's.
+/// What follows a batch is junk.
+fn cut_to(mut records: Buffer, batch: &CheckedBatch) -> Buffer {
+    records.truncate(batch.len_bytes as usize);
+    records
+}
+
+/// Goes on with the checks that need the topic's settings, and all of the batch. It is appended as it came, or compressed anew,
+/// which may need memory beyond its frame's.
 async fn check_deeply(
     shard: &Rc<Shard>,
     place: Place,
-    mut records: Buffer,
-    header: BatchHeader,
+    records: Buffer,
+    mut check: DeepCheck,
+    mut progress: Progress,
     limits: &AppendLimits,
 ) -> Result<Ready, BatchError> {
-    let mut check = DeepCheck::of_header(header, limits)?;
     let batch = loop {
-        match check.step(&records, CHECK_BYTES_A_TURN)? {
+        match progress {
             Progress::Done(batch) => break batch,
             Progress::More => shard.io().yield_now().await,
         }
+        progress = check.step(&records, CHECK_BYTES_A_TURN)?;
     };
-    records.truncate(batch.len_bytes as usize);
+    let records = cut_to(records, &batch);
     let Some(codec) = check.recompression() else {
         return Ok(Ready { place, records, batch, reserved: Vec::new(), refusal: None });
     };

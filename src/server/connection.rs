@@ -5,21 +5,21 @@
 //! there is room, polls what is under way, and sends what is at the front.
 
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use tracing::{debug, info};
 
 use crate::api::context::{Api, ConnectionState};
-use crate::api::dispatch;
+use crate::api::dispatch::{self, Handling};
 use crate::api::reply::Outcome;
 use crate::ring::io::{Stream, WakeAt};
 use crate::ring::send_queue::{Part, SendQueue};
 use crate::ring::timer::Nanos;
 use crate::server::frame_reader::{Frame, FrameError, FrameReader};
 use crate::shard::core::Shard;
+use crate::shard::memory::Reservation;
 
 /// Serves one connection until either side closes it, the server stops, or it breaks a rule.
 pub async fn serve(api: Rc<Api>, stream: Stream) {
@@ -70,7 +70,11 @@ struct Connection {
 }
 
 enum UnderWay {
-    Running(Pin<Box<dyn Future<Output = Outcome>>>),
+    Running {
+        handling: Handling,
+        /// The memory of its frame, held to its end.
+        _frame: Option<Reservation>,
+    },
     Finished(Outcome),
 }
 
@@ -236,24 +240,18 @@ impl Connection {
             Ok(request) => request,
             Err(error) => return self.end(Ended::Broken(error.to_string())),
         };
-        let reservation = frame.reservation;
-        let handled = dispatch::handle(self.api.clone(), self.state.clone(), request);
-        let mut running: Pin<Box<dyn Future<Output = Outcome>>> = Box::pin(async move {
-            let outcome = handled.await;
-            drop(reservation);
-            outcome
-        });
-        self.under_way.push_back(match poll_once(&mut running) {
+        let mut handling = dispatch::handle(self.api.clone(), self.state.clone(), request);
+        self.under_way.push_back(match poll_once(&mut handling) {
             Poll::Ready(outcome) => UnderWay::Finished(outcome),
-            Poll::Pending => UnderWay::Running(running),
+            Poll::Pending => UnderWay::Running { handling, _frame: frame.reservation },
         });
     }
 
     /// Polls what is under way, and queues the replies that are at the front.
     fn poll_under_way(&mut self) {
         for under_way in &mut self.under_way {
-            if let UnderWay::Running(running) = under_way
-                && let Poll::Ready(outcome) = poll_once(running)
+            if let UnderWay::Running { handling, .. } = under_way
+                && let Poll::Ready(outcome) = poll_once(handling)
             {
                 *under_way = UnderWay::Finished(outcome);
             }
@@ -274,9 +272,9 @@ impl Connection {
     }
 }
 
-fn poll_once(running: &mut Pin<Box<dyn Future<Output = Outcome>>>) -> Poll<Outcome> {
+fn poll_once(handling: &mut Handling) -> Poll<Outcome> {
     // Nothing here looks at a waker: see `ring::task`.
-    running.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    handling.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// Requests of one connection under way at once; more wait in the socket.

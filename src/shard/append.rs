@@ -74,7 +74,7 @@ pub async fn start(
         match planned? {
             Append::Plan(plan) => break plan,
             Append::Roll(roll) => {
-                let rolled = self::roll(shard, partition, roll).await;
+                let rolled = Box::pin(self::roll(shard, partition, roll)).await;
                 rolled.inspect_err(|_| partition.log().borrow_mut().refuse_append(checked))?;
             }
             Append::Duplicate { base_offset, last_offset, timestamp } => {

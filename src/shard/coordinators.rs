@@ -133,7 +133,7 @@ impl Shard {
             return Err(CoordinatorFailure::NotHere);
         }
         let job = move |there: Rc<Self>| async move { there.ask_here::<M>(place.partition, request).await };
-        self.on_core(place.core as usize, job).await.unwrap_or(Err(CoordinatorFailure::NotAvailable))
+        Box::pin(self.on_core(place.core as usize, job)).await.unwrap_or(Err(CoordinatorFailure::NotAvailable))
     }
 
     /// The same wherever it is: for what cores ask in the name of their partitions.
@@ -150,7 +150,7 @@ impl Shard {
             return self.ask_here::<M>(place.partition, request).await;
         }
         let job = move |there: Rc<Self>| async move { there.ask_here::<M>(place.partition, request).await };
-        self.on_core(place.core as usize, job).await.unwrap_or(Err(CoordinatorFailure::NotAvailable))
+        Box::pin(self.on_core(place.core as usize, job)).await.unwrap_or(Err(CoordinatorFailure::NotAvailable))
     }
 
     pub(in crate::shard) async fn ask_here<M: Machine>(

@@ -37,10 +37,8 @@ impl Shard {
         R: Send + 'static,
         F: Future<Output = R> + 'static,
     {
-        let mut job: Option<Job> = Some(Box::new(move |shard| {
-            let running = job(shard);
-            Box::pin(async move { Box::new(running.await) as Done })
-        }));
+        let mut job: Option<Job> =
+            Some(Box::new(move |shard| Box::pin(async move { Box::new(job(shard).await) as Done })));
         let call = poll_fn(|_| {
             let body = job.take().expect("a job that was handed back is kept");
             match self.jobs().try_call(core, body) {

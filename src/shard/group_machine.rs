@@ -45,7 +45,8 @@ impl Machine for GroupCoordinator {
             let producer = (writer.producer_id, writer.producer_epoch);
             let transactional =
                 Transactional { transactional_id: transactional.transactional_id, adds: transactional.adds };
-            let verified = verification::verify_offsets(shard, partition, producer, &transactional).await;
+            let verifying = verification::verify_offsets(shard, partition, producer, &transactional);
+            let verified = Box::pin(verifying).await;
             writer.marker_count = Some(verified.map_err(|failure| match failure {
                 VerificationFailure::Refused(code) => GroupReply::Refused(code),
                 VerificationFailure::NoAnswer(_) => GroupReply::Refused(ErrorCode::CoordinatorLoadInProgress),

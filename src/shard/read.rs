@@ -77,7 +77,8 @@ pub async fn locate(
     let plan = || partition.log().borrow().plan_read(from, bytes_max, whole_first_batch, bound);
     let replacements = || partition.log().borrow().replacements();
     let mut planned_at = replacements();
-    let remote = || remote_read::locate(shard, partition, from, bytes_max, whole_first_batch, bound);
+    // Rare, and large.
+    let remote = || Box::pin(remote_read::locate(shard, partition, from, bytes_max, whole_first_batch, bound));
     let mut lookup = match plan() {
         Err(ReadError::BelowLocalStart { .. }) => return remote().await,
         planned => planned?,
@@ -188,7 +189,7 @@ pub async fn locate_with_aborted(
         // Where compaction has come between, both are to be found anew.
         let Some(aborted) = found else { continue };
         if let RangeSource::Tier(bytes, span) = &mut range.source {
-            let again = remote_read::read_again(shard, partition, span, &range.plan).await?;
+            let again = Box::pin(remote_read::read_again(shard, partition, span, &range.plan)).await?;
             let Some(again) = again else { continue };
             *bytes = again;
         }
@@ -207,7 +208,7 @@ async fn aborted_transactions(
     let mut found = Vec::new();
     if !partition.has_segment(range.segment) {
         // In the tier; its transactions may have been ended in what is here.
-        let upper = remote_aborted::collect_remote(shard, partition, range, &mut found).await?;
+        let upper = Box::pin(remote_aborted::collect_remote(shard, partition, range, &mut found)).await?;
         let plan = upper.and_then(|upper| partition.log().borrow().plan_aborted_above(range.start_offset, upper));
         return collect_local(shard, partition, plan, found).await;
     }
