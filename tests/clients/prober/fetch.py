@@ -89,20 +89,25 @@ def timed_fetch(connection, topic, offset, **options):
     return row, (time.monotonic() - began) * 1000
 
 
+# On a machine with other work, an answer "at once" may take its time: it is one that has not waited for the 5 s that it may. And
+# what ends a wait of 0.5 s, or wakes one of 8 s, may be late by as much.
+AT_ONCE_MS = SLACK_MS = 2500
+
+
 @suite.case("C024-long-poll-timings")
 def _(probe):
     topic, connection = filled(probe, 1)
     row, took_ms = timed_fetch(connection, topic, 1, max_wait_ms=500, min_bytes=1)
-    true(480 <= took_ms < 1500 and not row["Records"], f"nothing new: {took_ms:.0f} ms of 500")
+    true(480 <= took_ms < 480 + SLACK_MS and not row["Records"], f"nothing new: {took_ms:.0f} ms of 500")
     for options in ({"max_wait_ms": 5000, "min_bytes": 0}, {"max_wait_ms": 0, "min_bytes": 1}):
         row, took_ms = timed_fetch(connection, topic, 1, **options)
-        true(took_ms < 400, f"{options}: {took_ms:.0f} ms, want an answer at once")
+        true(took_ms < AT_ONCE_MS, f"{options}: {took_ms:.0f} ms, want an answer at once")
     row, took_ms = timed_fetch(connection, topic, 0, max_wait_ms=5000, min_bytes=1)
-    true(took_ms < 400 and offsets_of(row) == [(0, 0)], f"data is there: {took_ms:.0f} ms")
+    true(took_ms < AT_ONCE_MS and offsets_of(row) == [(0, 0)], f"data is there: {took_ms:.0f} ms")
     row, took_ms = timed_fetch(connection, topic, 0, max_wait_ms=500, min_bytes=100_000)
-    true(480 <= took_ms < 1500 and offsets_of(row) == [(0, 0)], f"fewer than min bytes: {took_ms:.0f} ms of 500")
+    true(480 <= took_ms < 480 + SLACK_MS and offsets_of(row) == [(0, 0)], f"fewer than min bytes: {took_ms:.0f} ms of 500")
     row, took_ms = timed_fetch(connection, topic, 9, max_wait_ms=5000, min_bytes=1)
-    true(took_ms < 400 and row["ErrorCode"] == OFFSET_OUT_OF_RANGE, f"an error: {took_ms:.0f} ms, want it at once")
+    true(took_ms < AT_ONCE_MS and row["ErrorCode"] == OFFSET_OUT_OF_RANGE, f"an error: {took_ms:.0f} ms, want it at once")
 
 
 @suite.case("C024-no-wait-that-brings-no-more")
@@ -111,16 +116,16 @@ def _(probe):
     topic, connection = filled(probe, 20)
     limit = 3 * len(batch([b"x" * 30])) + 10
     row, took_ms = timed_fetch(connection, topic, 0, max_wait_ms=5000, min_bytes=limit, partition_max_bytes=limit)
-    true(took_ms < 400 and offsets_of(row), f"a limit of {limit} bytes is reached: {took_ms:.0f} ms")
+    true(took_ms < AT_ONCE_MS and offsets_of(row), f"a limit of {limit} bytes is reached: {took_ms:.0f} ms")
     # A segment that is not the last gets no longer.
     topic = probe.topic(1, segment_bytes=1048576)
     connection = probe.connect(topic)
     for _ in range(3):
         produced(connection, topic, batch([b"x" * 700_000]))
     row, took_ms = timed_fetch(connection, topic, 0, max_wait_ms=5000, min_bytes=3_000_000, max_bytes=5_000_000, partition_max_bytes=5_000_000)
-    true(took_ms < 400 and offsets_of(row) == [(0, 0)], f"the first of three segments: {took_ms:.0f} ms")
+    true(took_ms < AT_ONCE_MS and offsets_of(row) == [(0, 0)], f"the first of three segments: {took_ms:.0f} ms")
     row, took_ms = timed_fetch(connection, topic, 2, max_wait_ms=500, min_bytes=3_000_000, max_bytes=5_000_000, partition_max_bytes=5_000_000)
-    true(480 <= took_ms < 1500 and offsets_of(row) == [(2, 2)], f"the last segment: {took_ms:.0f} ms of 500")
+    true(480 <= took_ms < 480 + SLACK_MS and offsets_of(row) == [(2, 2)], f"the last segment: {took_ms:.0f} ms of 500")
 
 
 def later(seconds, action):
@@ -136,7 +141,7 @@ def _(probe):
         timer = later(0.3, lambda: produced(writer, topic, SMALL))
         row, took_ms = timed_fetch(connection, topic, 1, max_wait_ms=8000, min_bytes=1)
         timer.join()
-        true(290 <= took_ms < 1300 and offsets_of(row) == [(1, 1)], f"produce after 300 ms: {took_ms:.0f} ms, {offsets_of(row)}")
+        true(290 <= took_ms < 290 + SLACK_MS and offsets_of(row) == [(1, 1)], f"produce after 300 ms: {took_ms:.0f} ms, {offsets_of(row)}")
         # Too few bytes do not wake it, the second produce does.
         size = len(SMALL)
 
@@ -147,7 +152,7 @@ def _(probe):
         timer = later(0.2, twice)
         row, took_ms = timed_fetch(connection, topic, 2, max_wait_ms=8000, min_bytes=size + 1)
         timer.join()
-        true(480 <= took_ms < 1500 and offsets_of(row) == [(2, 2), (3, 3)], f"min bytes of two batches: {took_ms:.0f} ms, {offsets_of(row)}")
+        true(480 <= took_ms < 480 + SLACK_MS and offsets_of(row) == [(2, 2), (3, 3)], f"min bytes of two batches: {took_ms:.0f} ms, {offsets_of(row)}")
 
 
 @suite.case("long-poll-of-many-connections")

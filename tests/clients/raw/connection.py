@@ -92,7 +92,7 @@ class Connection:
     def call(self, api, version, body, **options):
         return self.receive(api, version, self.send(api, version, body, **options))
 
-    def is_closed(self, within_s=5.0):
+    def is_closed(self, within_s=15.0):
         """Whether the server closes the connection, without a byte of answer, within the time."""
         self.socket.settimeout(within_s)
         try:
